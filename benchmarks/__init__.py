@@ -1,0 +1,1 @@
+"""One script per measured claim, peers run beside it."""

@@ -1,0 +1,1 @@
+"""Recordings, video, silhouettes, visual hulls and the studio that films synthetic ones."""

@@ -1,0 +1,228 @@
+"""Signed distance of image points to a silhouette's edge, sub-pixel, ready for the field kernels.
+
+The edge is the polyline that marching squares draws at level 0.5 through the pixel centres (of a binary mask:
+half-way between an inside and an outside centre; of an alpha matte: where it crosses one half). Within
+`BAND_PX` of it distances are exact to that polyline; farther out they are those of the pixel grid. Negative is
+inside.
+
+A silhouette that touches the frame's border belongs to a subject that the frame shows in part. What lies
+outside the frame is then unknown, not empty: the region that such a view allows is the silhouette *and*
+everything outside the frame. A silhouette clear of the border shows the whole (connected) subject, and the view
+carves outside its frame as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.arrays import Floats, Ints, Singles
+from calibration.compiled import compiled
+from calibration.errors import InputError
+
+__all__ = [
+    "BAND_PX",
+    "DistanceImage",
+    "Outside",
+    "PackedDistances",
+    "View",
+    "distance_image",
+    "pack_distances",
+]
+
+BAND_PX = 2.0
+#: Pixels around the silhouette that its distance image covers; beyond, the distance to this frame is added.
+MARGIN_PX = 6
+#: A silhouette this near to the frame's border is taken to be cut by it.
+BORDER_PX = 1
+
+
+class View(Enum):
+    """What one silhouette says about the subject."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    EMPTY = "empty"
+    FULL = "full"
+
+
+class Outside(Enum):
+    """What is assumed outside the frame of a view: by its own evidence, never carved, or always carved."""
+
+    AUTO = "auto"
+    UNKNOWN = "unknown"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceImage:
+    """Signed distances around one silhouette.
+
+    Attributes:
+        values: (h, w) signed distance at pixel centres, px, negative inside.
+        origin: (x, y) of ``values[0, 0]`` in the image, px.
+        box: (x_min, y_min, x_max, y_max) of the silhouette's pixel centres, px; NaN if there is none.
+        view: what the silhouette says.
+        carves_outside: whether points outside ``values`` are outside the subject (else: unknown).
+    """
+
+    values: Singles
+    origin: tuple[int, int]
+    box: tuple[float, float, float, float]
+    view: View
+    carves_outside: bool
+
+
+@compiled
+def _edge_band(level: Singles, band: float, out: Singles) -> None:
+    """Lower ``out`` (h, w) to the distance to the level-0.5 polyline of ``level`` (h, w) within ``band`` px."""
+    height, width = level.shape
+    xs = np.empty(4)
+    ys = np.empty(4)
+    for row in range(height - 1):
+        for column in range(width - 1):
+            a = level[row, column] - np.float32(0.5)
+            b = level[row, column + 1] - np.float32(0.5)
+            c = level[row + 1, column + 1] - np.float32(0.5)
+            d = level[row + 1, column] - np.float32(0.5)
+            inside = (a > 0) + (b > 0) + (c > 0) + (d > 0)
+            if inside == 0 or inside == 4:
+                continue
+            count = 0
+            if (a > 0) != (b > 0):
+                xs[count] = column + a / (a - b)
+                ys[count] = row
+                count += 1
+            if (b > 0) != (c > 0):
+                xs[count] = column + 1
+                ys[count] = row + b / (b - c)
+                count += 1
+            if (c > 0) != (d > 0):
+                xs[count] = column + d / (d - c)
+                ys[count] = row + 1
+                count += 1
+            if (d > 0) != (a > 0):
+                xs[count] = column
+                ys[count] = row + a / (a - d)
+                count += 1
+            # Four crossings: two inside corners on a diagonal, cut off one by one as on the faces of the cells.
+            first = 3 if count == 4 and a > 0 else 0
+            for segment in range(count // 2):
+                i = (2 * segment + first) % count
+                j = (i + 1) % count
+                x0, y0, x1, y1 = xs[i], ys[i], xs[j], ys[j]
+                dx, dy = x1 - x0, y1 - y0
+                length2 = dx * dx + dy * dy + 1e-12
+                low_row = max(0, int(np.ceil(min(y0, y1) - band)))
+                high_row = min(height - 1, int(np.floor(max(y0, y1) + band)))
+                low_column = max(0, int(np.ceil(min(x0, x1) - band)))
+                high_column = min(width - 1, int(np.floor(max(x0, x1) + band)))
+                for r in range(low_row, high_row + 1):
+                    for q in range(low_column, high_column + 1):
+                        t = ((q - x0) * dx + (r - y0) * dy) / length2
+                        t = min(1.0, max(0.0, t))
+                        ex = x0 + t * dx - q
+                        ey = y0 + t * dy - r
+                        distance = np.float32(np.sqrt(ex * ex + ey * ey))
+                        if distance < out[r, q]:
+                            out[r, q] = distance
+
+
+def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO) -> DistanceImage:
+    """Return the signed distances of a silhouette.
+
+    Args:
+        silhouette: (H, W) bool mask, or alpha matte in [0, 1] of floats, or in 0..255 of uint8.
+        outside: what to assume outside the frame.
+    """
+    if silhouette.ndim != 2:
+        raise InputError(f"a silhouette must be (H, W), got {silhouette.shape}")
+    full = 255.0 if silhouette.dtype == np.uint8 else 1.0
+    level_all: NDArray[Any] = silhouette.view(np.uint8) if silhouette.dtype == np.bool_ else silhouette
+    inside_all = level_all if silhouette.dtype == np.bool_ else (level_all > 0.5 * full).view(np.uint8)
+    height, width = inside_all.shape
+    x, y, w, h = cv2.boundingRect(inside_all)
+    if w == 0:
+        nowhere = (np.nan,) * 4
+        return DistanceImage(
+            np.full((2, 2), 1e6, dtype=np.float32), (0, 0), nowhere, View.EMPTY, outside is Outside.EMPTY
+        )
+    box = (float(x), float(y), float(x + w - 1), float(y + h - 1))
+    if w == width and h == height and cv2.countNonZero(inside_all) == width * height:
+        return DistanceImage(np.full((2, 2), -1e6, dtype=np.float32), (0, 0), box, View.FULL, False)
+    near = min(x, y, width - x - w, height - y - h) <= BORDER_PX
+    view = View.PARTIAL if near else View.COMPLETE
+    carves_outside = outside is Outside.EMPTY or (outside is Outside.AUTO and not near)
+    if carves_outside:
+        left, top = x - MARGIN_PX, y - MARGIN_PX
+        right, bottom = x + w + MARGIN_PX, y + h + MARGIN_PX
+        filler = 0.0
+    else:
+        left, top, right, bottom = -2, -2, width + 2, height + 2
+        filler = full
+    level = np.full((bottom - top, right - left), filler, dtype=np.float32)
+    rows = slice(max(top, 0), min(bottom, height))
+    columns = slice(max(left, 0), min(right, width))
+    level[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left] = level_all[rows, columns]
+    if full != 1.0:
+        level /= np.float32(full)
+    inside = (level > 0.5).view(np.uint8)
+    to_outside = cv2.distanceTransform(inside, cv2.DIST_L2, cv2.DIST_MASK_5)
+    to_inside = cv2.distanceTransform(1 - inside, cv2.DIST_L2, cv2.DIST_MASK_5)
+    values = np.empty(level.shape, dtype=np.float32)
+    _signed(level, to_outside, to_inside, np.float32(BAND_PX), values)
+    return DistanceImage(values, (left, top), box, view, carves_outside)
+
+
+@compiled
+def _signed(level: Singles, to_outside: Singles, to_inside: Singles, band: np.float32, values: Singles) -> None:
+    """Fill the signed distances: those to the edge's polyline near it, those of the pixel grid elsewhere."""
+    values[:, :] = band
+    _edge_band(level, float(band), values)
+    for row in range(level.shape[0]):
+        for column in range(level.shape[1]):
+            magnitude = values[row, column]
+            if magnitude >= band:
+                grid = max(to_outside[row, column], to_inside[row, column]) - np.float32(0.5)
+                magnitude = max(grid, band)
+            values[row, column] = -magnitude if level[row, column] > np.float32(0.5) else magnitude
+
+
+@dataclass(frozen=True, eq=False)
+class PackedDistances:
+    """Several distance images in one buffer for compiled kernels.
+
+    Attributes:
+        values: (n,) the images' values one after the other, px.
+        layout: (C, 6) start in ``values``, width, height, x and y of the first value, 1 if the view carves
+            outside its image else 0.
+    """
+
+    values: Singles
+    layout: Ints
+
+
+def pack_distances(images: Sequence[DistanceImage]) -> PackedDistances:
+    """Put the images of the used views into one buffer, in order."""
+    layout = np.zeros((len(images), 6), dtype=np.int64)
+    start = 0
+    for index, image in enumerate(images):
+        height, width = image.values.shape
+        layout[index] = (start, width, height, *image.origin, int(image.carves_outside))
+        start += width * height
+    values = np.concatenate([image.values.ravel() for image in images]) if images else np.zeros(0, np.float32)
+    return PackedDistances(values, layout)
+
+
+def box_corners(image: DistanceImage) -> Floats:
+    """Return (8, 2) points around the silhouette's outermost pixels (corners and middles of sides), px."""
+    x0, y0, x1, y1 = image.box
+    x0, y0, x1, y1 = x0 - 0.5, y0 - 0.5, x1 + 0.5, y1 + 0.5
+    xm, ym = (x0 + x1) / 2, (y0 + y1) / 2
+    return np.array([(x0, y0), (xm, y0), (x1, y0), (x1, ym), (x1, y1), (xm, y1), (x0, y1), (x0, ym)])

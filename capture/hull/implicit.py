@@ -1,0 +1,280 @@
+"""The implicit engine: field from signed distances, coarse to fine, then marching cubes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.arrays import Bools, Floats
+from calibration.cameras import Camera
+from calibration.errors import InputError
+from calibration.rig import Rig
+from capture.hull.agreement import silhouette_agreement
+from capture.hull.bounds import Box, bounding_box
+from capture.hull.distance import DistanceImage, Outside, PackedDistances, View, distance_image, pack_distances
+from capture.hull.facing import facing_cameras
+from capture.hull.field import (
+    BLOCK,
+    Grid,
+    ViewScales,
+    active_blocks,
+    dense_field,
+    interpolation_error,
+    sample_blocks,
+    surface_normals,
+    view_scales,
+)
+from capture.hull.marching import enclosed_volume, march
+from capture.hull.result import Hull, HullFlag, SignedField, no_hull
+
+__all__ = ["Evidence", "gather", "hull_field", "implicit_hull"]
+
+Silhouette = NDArray[Any] | DistanceImage | None
+#: Cells along the longest side that an automatic voxel size may give.
+_MOST_CELLS = 128
+#: Projections are interpolated inside blocks while that is this good, px.
+_INTERPOLATION_PX = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The views of one frame that take part in a hull, ready for the engines.
+
+    Attributes:
+        cameras, images: those of the used views, in the rig's order.
+        used: (C,) which they are.
+        box: where the subject is, None if the silhouettes contradict each other.
+        least: number of views that must be able to tell about a point.
+        flags: `HullFlag` code of what was found so far.
+    """
+
+    cameras: list[Camera]
+    images: list[DistanceImage]
+    used: Bools
+    box: Box | None
+    least: int
+    flags: int
+
+
+def gather(
+    silhouettes: Sequence[Silhouette],
+    rig: Rig,
+    *,
+    views: NDArray[np.bool_] | None = None,
+    bounds: Box | None = None,
+    tolerated: int = 0,
+    least_views: int = 2,
+    wanted_views: int | None = None,
+    outside: Outside = Outside.AUTO,
+) -> Evidence:
+    """Sort out which views take part and where the subject is.
+
+    A view takes part if it is not flagged (``views`` False), saw something and is not all white. The frame is
+    marked when fewer than ``wanted_views`` (by default three quarters of the rig) do, or some see a part only.
+    """
+    if len(silhouettes) != len(rig):
+        raise InputError(f"hull: wanted one silhouette per camera of the rig ({len(rig)}), got {len(silhouettes)}")
+    if tolerated < 0 or least_views < 1:
+        raise InputError("hull: tolerated views must be 0 or more and the least number of views 1 or more")
+    flags = HullFlag(0)
+    used = np.zeros(len(rig), dtype=bool)
+    cameras: list[Camera] = []
+    images: list[DistanceImage] = []
+    for index, (camera, silhouette) in enumerate(zip(rig, silhouettes, strict=True)):
+        if views is not None and not views[index]:
+            flags |= HullFlag.VIEW_LEFT_OUT
+            continue
+        if silhouette is None:
+            flags |= HullFlag.EMPTY_SILHOUETTE
+            continue
+        if isinstance(silhouette, DistanceImage):
+            image = silhouette
+        else:
+            width, height = camera.size
+            if silhouette.shape != (height, width):
+                raise InputError(
+                    f"camera '{camera.name}': silhouette must be ({height}, {width}), got {silhouette.shape}"
+                )
+            image = distance_image(silhouette, outside=outside)
+        if image.view is View.EMPTY:
+            flags |= HullFlag.EMPTY_SILHOUETTE
+        elif image.view is View.FULL:
+            flags |= HullFlag.FULL_SILHOUETTE
+        else:
+            if image.view is View.PARTIAL:
+                flags |= HullFlag.PARTLY_OUT_OF_VIEW
+            used[index] = True
+            cameras.append(camera)
+            images.append(image)
+    wanted = int(np.ceil(0.75 * len(rig))) if wanted_views is None else wanted_views
+    complete = sum(image.view is View.COMPLETE for image in images)
+    if complete < wanted:
+        flags |= HullFlag.FEW_VIEWS
+    if not images:
+        return Evidence(cameras, images, used, None, least_views, int(flags | HullFlag.NO_SILHOUETTE))
+    cameras = facing_cameras(cameras, images)
+    box, _certain = (bounds, True) if bounds is not None else bounding_box(cameras, images, tolerated=tolerated)
+    if box is None:
+        flags |= HullFlag.EMPTY_HULL
+    return Evidence(cameras, images, used, box, least_views, int(flags))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    grid: Grid
+    rows: Floats
+    scales: ViewScales
+    packed: PackedDistances
+    active: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+
+def _sample(evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int, enough: float) -> _Sampled:
+    cameras = evidence.cameras
+    rows = np.array([camera.packed() for camera in cameras])
+    scales = view_scales(rows, box)
+    if voxel_mm is None:
+        distances = np.array([np.linalg.norm(box.centre - camera.centre) for camera in cameras])
+        voxel_mm = max(2.0 * float(np.median(scales.metric * distances)), float(box.size.max()) / _MOST_CELLS)
+    if not voxel_mm > 0:
+        raise InputError(f"hull: voxel size must be positive, got {voxel_mm} mm")
+    grid = Grid.around(box, voxel_mm)
+    if float(np.prod(grid.blocks)) > 3e8:
+        raise InputError(
+            f"hull: voxels of {voxel_mm:g} mm in a box of {np.round(box.size).tolist()} mm are too many; "
+            "take a larger voxel or give bounds"
+        )
+    packed = pack_distances(evidence.images)
+    least = min(evidence.least, len(cameras))
+    common = (packed.values, packed.layout, tolerated, least, grid.origin, grid.spacing, grid.blocks)
+    active = active_blocks(rows, scales.gain, *common)
+    interpolate = interpolation_error(rows, grid.origin, grid.spacing, active) < _INTERPOLATION_PX
+    values = sample_blocks(rows, scales.metric, *common, active, interpolate, enough * grid.spacing)
+    return _Sampled(grid, rows, scales, packed, active, values)
+
+
+def implicit_hull(
+    silhouettes: Sequence[Silhouette],
+    rig: Rig,
+    bounds: Box | None = None,
+    voxel_mm: float | None = None,
+    *,
+    views: NDArray[np.bool_] | None = None,
+    tolerated: int = 0,
+    least_views: int = 2,
+    wanted_views: int | None = None,
+    outside: Outside = Outside.AUTO,
+    sharp: bool = True,
+    score: bool = True,
+) -> Hull:
+    """Return the visual hull of one frame as a closed mesh with sub-voxel accuracy.
+
+    Args:
+        silhouettes: one per camera: (H, W) mask or alpha matte, a `DistanceImage`, or None (not observed).
+        rig: the calibrated cameras.
+        bounds: where to look; by default found from the silhouettes.
+        voxel_mm: side of a cell; by default two pixels at the subject, at most 128 cells a side.
+        views: (C,) False leaves a view out.
+        tolerated: number of views that may be wrong at any point (robust mode).
+        least_views: a point that fewer views can tell about is not part of the hull.
+        wanted_views: fewer complete views than this flag the frame; by default three quarters of the rig.
+        outside: what to assume outside a view's frame.
+        sharp: keep the hull's edges and corners instead of cutting them off within a cell.
+        score: also draw the hull into the views and measure the agreement.
+    """
+    evidence = gather(
+        silhouettes,
+        rig,
+        views=views,
+        bounds=bounds,
+        tolerated=tolerated,
+        least_views=least_views,
+        wanted_views=wanted_views,
+        outside=outside,
+    )
+    if evidence.box is None:
+        return no_hull(len(rig), evidence.used, evidence.flags)
+    sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5)
+    grid = sampled.grid
+
+    def normals_at(points: Floats) -> Floats:
+        packed = sampled.packed
+        step = 0.5 * grid.spacing
+        return surface_normals(
+            sampled.rows, sampled.scales.metric, packed.values, packed.layout, tolerated, points, step
+        )
+
+    vertices, faces = march(
+        sampled.active, sampled.values, grid.origin, grid.spacing, grid.blocks, normals_at if sharp else None
+    )
+    if len(faces) == 0:
+        return no_hull(len(rig), evidence.used, evidence.flags | HullFlag.EMPTY_HULL)
+    flags = evidence.flags
+    reach = grid.origin + grid.spacing * BLOCK * np.array(grid.blocks)
+    if (vertices.min(axis=0) < grid.origin + grid.spacing).any() or (vertices.max(axis=0) > reach - grid.spacing).any():
+        flags |= HullFlag.CUT_BY_BOUNDS
+    agreement = np.full(len(rig), np.nan)
+    if score:
+        masks = [mask for mask in _masks(silhouettes, evidence.used) if mask is not None]
+        if len(masks) == len(evidence.cameras):
+            agreement[evidence.used] = silhouette_agreement(evidence.cameras, masks, vertices, faces)
+    volume = enclosed_volume(vertices, faces)
+    return Hull(vertices, faces, volume, evidence.used, agreement, int(flags))
+
+
+def _masks(silhouettes: Sequence[Silhouette], used: Bools) -> list[Bools | None]:
+    masks: list[Bools | None] = []
+    for silhouette, takes_part in zip(silhouettes, used, strict=True):
+        if silhouette is None or isinstance(silhouette, DistanceImage) or not takes_part:
+            masks.append(None)
+        elif silhouette.dtype == np.bool_:
+            masks.append(silhouette)
+        else:
+            masks.append(silhouette > (127 if silhouette.dtype == np.uint8 else 0.5))
+    return masks
+
+
+def hull_field(
+    silhouettes: Sequence[Silhouette],
+    rig: Rig,
+    bounds: Box | None = None,
+    voxel_mm: float | None = None,
+    *,
+    views: NDArray[np.bool_] | None = None,
+    tolerated: int = 0,
+    least_views: int = 2,
+    margin_mm: float = 0.0,
+    outside: Outside = Outside.AUTO,
+) -> SignedField | None:
+    """Return the hull's field on a grid for the tracker, or None where the frame has no hull.
+
+    Exact near the surface, interpolated from every fourth grid point elsewhere. ``margin_mm`` adds room around
+    the box, for templates that start outside the hull. Other arguments as in `implicit_hull`.
+    """
+    evidence = gather(
+        silhouettes, rig, views=views, bounds=bounds, tolerated=tolerated, least_views=least_views, outside=outside
+    )
+    if evidence.box is None:
+        return None
+    sampled = _sample(evidence, evidence.box.grown(margin_mm), voxel_mm, tolerated, np.inf)
+    if not (sampled.values < 0).any():
+        return None
+    grid, packed = sampled.grid, sampled.packed
+    values = dense_field(
+        sampled.rows,
+        sampled.scales.metric,
+        packed.values,
+        packed.layout,
+        tolerated,
+        min(evidence.least, len(evidence.cameras)),
+        grid.origin,
+        grid.spacing,
+        grid.blocks,
+        sampled.active,
+        sampled.values,
+    )
+    return SignedField(values, grid.origin, grid.spacing)

@@ -1,0 +1,154 @@
+"""What the views say about each other's silhouettes.
+
+The hull of all *other* views, drawn into a view, is an upper bound of that view's silhouette: what sticks out of it
+is contradicted and dropped. If leaving a view out makes the remaining ones agree clearly better, that view misses
+something: its holes that the others fill are filled, and if that does not mend it, it is flagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from calibration.arrays import Bools, Floats
+from calibration.rig import Rig
+from capture.hull.agreement import mesh_silhouette, overlap
+from capture.hull.distance import DistanceImage, View, distance_image
+from capture.hull.implicit import implicit_hull
+from capture.hull.result import Hull
+
+__all__ = ["Verdict", "agreement_of", "consensus"]
+
+#: A frame whose views all agree this well is not looked at further.
+_FINE = 0.92
+#: Below this IoU a silhouette is contradicted by the others.
+CONTRADICTED = 0.8
+#: How much better the others must agree without a view for it to be the one that misses something.
+_BETTER = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The views' judgement of one frame.
+
+    Attributes:
+        masks: the silhouettes after repair.
+        agreement: (C,) IoU with the hull of all views *before* repair; NaN where nothing can be said.
+        contradicted: (C,) silhouettes that the others contradict, after repair.
+        repaired: (C,) silhouettes that were changed.
+    """
+
+    masks: list[Bools]
+    agreement: Floats
+    contradicted: Bools
+    repaired: Bools
+
+
+def agreement_of(masks: Sequence[Bools], rig: Rig) -> Floats:
+    """Return (C,) the IoU of each mask with the hull of all; NaN where nothing can be said, 0 for an empty hull."""
+    return _scores(masks, [distance_image(mask) for mask in masks], rig, None)[0]
+
+
+def _scores(
+    masks: Sequence[Bools], images: Sequence[DistanceImage], rig: Rig, views: Bools | None
+) -> tuple[Floats, Hull]:
+    hull = implicit_hull(images, rig, views=views, sharp=False, score=False)
+    usable = np.array([image.view in (View.COMPLETE, View.PARTIAL) for image in images])
+    scores = np.full(len(masks), np.nan)
+    if np.count_nonzero(usable) < 2:
+        return scores, hull
+    for index in np.flatnonzero(usable):
+        if hull.is_empty:
+            scores[index] = 0.0
+        else:
+            drawn = mesh_silhouette(rig[int(index)], hull.vertices, hull.faces)
+            scores[index] = overlap(drawn, masks[int(index)])
+    return scores, hull
+
+
+def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdict:
+    """Judge the silhouettes of one frame, one mask (H, W) per camera, and mend what the others contradict."""
+    images = [distance_image(mask) for mask in masks]
+    before, _ = _scores(masks, images, rig, None)
+    kept = list(masks)
+    changed = np.zeros(len(masks), dtype=bool)
+    usable = np.flatnonzero(np.isfinite(before))
+    if len(usable) == 0 or np.nanmin(before) >= _FINE or len(usable) < 3:
+        return Verdict(kept, before, np.nan_to_num(before, nan=1.0) < CONTRADICTED, changed)
+    suspect = np.zeros(len(masks), dtype=bool)
+    for index in usable:
+        others = np.ones(len(masks), dtype=bool)
+        others[index] = False
+        without, hull = _scores(masks, images, rig, others)
+        if hull.is_empty:
+            continue
+        drawn = mesh_silhouette(rig[int(index)], hull.vertices, hull.faces)
+        mask = masks[int(index)]
+        rest = usable[usable != index]
+        suspect[index] = np.mean(without[rest] - before[rest]) > _BETTER
+        if not repair:
+            continue
+        mended = _without_excess(mask, drawn)
+        if suspect[index]:
+            mended |= _filled_holes(mended, drawn)
+        if (mended != mask).any():
+            kept[int(index)] = mended
+            changed[index] = True
+    after = before
+    if changed.any():
+        images = [distance_image(mask) for mask in kept]
+        after, _ = _scores(kept, images, rig, None)
+        if not np.nanmean(after) > np.nanmean(before):
+            return Verdict(
+                list(masks), before, (np.nan_to_num(before, nan=1.0) < CONTRADICTED) | suspect, ~changed & changed
+            )
+        suspect &= ~changed
+    worst = np.nan_to_num(after, nan=1.0) < CONTRADICTED
+    # A view that misses something drags the others down: only the suspect is to blame then.
+    contradicted = suspect if suspect.any() else worst
+    return Verdict(kept, before, contradicted, changed)
+
+
+def _without_excess(mask: Bools, allowed: Bools) -> Bools:
+    """Drop the parts of a mask that stick out of what the other views allow by more than a few pixels."""
+    extent = max(cv2.boundingRect(mask.view(np.uint8))[2:])
+    reach = max(2, round(0.02 * extent))
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+    room = cv2.dilate(allowed.view(np.uint8), kernel).view(np.bool_)
+    excess = mask & ~room
+    if not excess.any():
+        return mask.copy()
+    # A thin part of the body (tail, paw, ear) is what *other* views lose first: only thick excess, or excess that
+    # does not hang together with what the others confirm, is dropped.
+    _, whole = cv2.connectedComponents(mask.view(np.uint8), connectivity=8)
+    confirmed = np.unique(whole[mask & allowed])
+    count, labels = cv2.connectedComponents(excess.view(np.uint8), connectivity=8)
+    inner = cv2.distanceTransform(mask.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_3)
+    thick = np.zeros(count)
+    np.maximum.at(thick, labels[excess], inner[excess])
+    detached = np.ones(count, dtype=bool)
+    detached[np.unique(labels[excess & np.isin(whole, confirmed)])] = False
+    drop = (thick > max(3.0, 0.04 * extent)) | detached
+    drop[0] = False
+    rest = mask & ~drop[labels]
+    # What is left of a dropped part inside the room goes with it: keep parts that the others see in the main.
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(rest.view(np.uint8), connectivity=8)
+    seen = np.bincount(labels[allowed & rest], minlength=count)
+    keep = seen >= 0.3 * stats[:, cv2.CC_STAT_AREA]
+    keep[0] = False
+    return np.asarray(keep[labels])
+
+
+def _filled_holes(mask: Bools, allowed: Bools) -> Bools:
+    """Return the holes of a mask that the other views would fill."""
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((~mask).view(np.uint8), connectivity=4)
+    covered = np.bincount(labels[allowed & ~mask], minlength=count) / np.maximum(stats[:, cv2.CC_STAT_AREA], 1)
+    height, width = mask.shape
+    x, y = stats[:, cv2.CC_STAT_LEFT], stats[:, cv2.CC_STAT_TOP]
+    inner = (x > 0) & (y > 0) & (x + stats[:, cv2.CC_STAT_WIDTH] < width) & (y + stats[:, cv2.CC_STAT_HEIGHT] < height)
+    fill = inner & (covered > 0.9)
+    fill[0] = False
+    return np.asarray(fill[labels])

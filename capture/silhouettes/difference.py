@@ -1,0 +1,144 @@
+"""How far each pixel is from the background, in standard deviations, with light changes taken out.
+
+A cast shadow (or a highlight) multiplies a surface's colour and keeps its hue. The difference is split into
+brightness and chromaticity (Horprasert et al. 1999): where the brightness ratio is that of a shadow, only the
+chromaticity counts. A grey image has no hue, so there the ratio alone decides; the range of ratios taken for
+shadows is tuned by the agreement between views (`capture.silhouettes.tuning`).
+
+The light of the whole scene (exposure, mains flicker) is one gain per channel and frame, measured on the
+background pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from calibration.arrays import Bytes, Singles
+from calibration.compiled import compiled
+from calibration.errors import InputError
+from capture.background import SCALE, Background, light_gain, three_axes
+
+__all__ = ["PlateModel", "matched_channels"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlateModel:
+    """Difference from a background.
+
+    Attributes:
+        background: the empty scene.
+        shadow_floor: darkest brightness ratio that is still taken for a shadow; 1 switches suppression off.
+        highlight: brightest ratio that is still taken for a reflection of light.
+        tint: how much a shadow may change the hue, relative to the brightness.
+    """
+
+    background: Background
+    shadow_floor: float = 0.5
+    highlight: float = 1.15
+    tint: float = 0.04
+
+    def evidence(self, image: Bytes) -> Bytes:
+        """Return (H, W) the distance from the background in units of 1 / `SCALE` standard deviations."""
+        frame = matched_channels(image, self.background)
+        gain = light_gain(frame, self.background.centre)
+        out = np.empty(frame.shape[:2], dtype=np.uint8)
+        if frame.shape[2] == 1:
+            _grey_evidence(
+                frame[:, :, 0],
+                self.background.centre[:, :, 0],
+                self.background.spread[:, :, 0],
+                np.float32(gain[0]),
+                np.float32(self.shadow_floor),
+                np.float32(self.highlight),
+                out,
+            )
+        else:
+            _evidence(
+                frame,
+                self.background.centre,
+                self.background.spread,
+                gain.astype(np.float32),
+                np.float32(self.shadow_floor),
+                np.float32(self.highlight),
+                np.float32(self.tint),
+                out,
+            )
+        return out
+
+
+def matched_channels(image: Bytes, background: Background) -> Bytes:
+    """Return the image as (H, W, C) with as many channels as the background has."""
+    frame = three_axes(image)
+    if frame.shape[:2] != background.centre.shape[:2]:
+        width, height = background.size
+        raise InputError(f"background is {width} x {height} px, the image {frame.shape[1]} x {frame.shape[0]}")
+    if frame.shape[2] == background.centre.shape[2]:
+        return frame
+    if background.centre.shape[2] == 1:
+        return three_axes(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)))
+    return np.repeat(frame, background.centre.shape[2], axis=2)
+
+
+@compiled
+def _grey_evidence(
+    frame: Bytes,
+    centre: Singles,
+    spread: Singles,
+    gain: np.float32,
+    floor: np.float32,
+    highlight: np.float32,
+    out: Bytes,
+) -> None:
+    height, width = frame.shape
+    scale = np.float32(SCALE)
+    most = np.float32(255.0)
+    for y in range(height):
+        for x in range(width):
+            expected = centre[y, x] * gain
+            value = np.float32(frame[y, x])
+            sigmas = scale * abs(value - expected) / spread[y, x]
+            shaded = (value >= floor * expected) & (value <= highlight * expected) & (floor < np.float32(1.0))
+            out[y, x] = np.uint8(0) if shaded else np.uint8(min(sigmas, most))
+
+
+@compiled
+def _evidence(
+    frame: Bytes,
+    centre: Singles,
+    spread: Singles,
+    gain: Singles,
+    floor: np.float32,
+    highlight: np.float32,
+    tint: np.float32,
+    out: Bytes,
+) -> None:
+    height, width, channels = frame.shape
+    tint2 = tint * tint
+    one = np.float32(1.0)
+    for y in range(height):
+        for x in range(width):
+            total = np.float32(0.0)
+            cross = np.float32(0.0)
+            own = np.float32(1e-6)
+            for c in range(channels):
+                expected = centre[y, x, c] * gain[c]
+                value = np.float32(frame[y, x, c])
+                weight = one / (spread[y, x, c] * spread[y, x, c])
+                change = value - expected
+                total += change * change * weight
+                cross += value * expected * weight
+                own += expected * expected * weight
+            # A pixel within two sigma is background whatever its hue; most pixels end here.
+            if total > np.float32(4.0) * channels and floor < one:
+                ratio = cross / own
+                if ratio >= floor and ratio <= highlight:
+                    total = np.float32(0.0)
+                    for c in range(channels):
+                        expected = centre[y, x, c] * gain[c] * ratio
+                        change = np.float32(frame[y, x, c]) - expected
+                        variance = spread[y, x, c] * spread[y, x, c] + tint2 * expected * expected
+                        total += change * change / variance
+            out[y, x] = np.uint8(min(np.float32(255.0), np.float32(SCALE) * np.sqrt(total / np.float32(channels))))

@@ -1,0 +1,200 @@
+"""The silhouette models by name, and how one is made for a camera."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from calibration.arrays import Bools, Bytes
+from calibration.errors import InputError, nearest
+from capture.background import SCALE, Background, NoiseCurve, background_of, load_background, noise_curve, spread_frames
+from capture.background_appearance import learn_appearance, subject_region
+from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
+from capture.background_mixture import fit_mixture
+from capture.recording import Footage
+from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.still import activity, still_parts
+from capture.video import read_frames
+
+__all__ = ["MODELS", "CameraModel", "EvidenceModel", "ModelOptions", "camera_model", "is_grey"]
+
+MODELS = {
+    "auto": "masks where the recording brings them, else plate where it names a background, else moving",
+    "plate": "difference from the median of a background plate or clip",
+    "mixture": "a Gaussian mixture per pixel of a background clip",
+    "moving": "background estimated from the recording itself; a subject that sits still is learnt by its looks",
+    "mog2": "adaptive mixture, for light that drifts",
+    "knn": "adaptive nearest neighbours, for light that drifts",
+    "chroma": "distance from the colour of a green or blue screen",
+    "backlight": "dark subject before an infrared backlight",
+    "bright": "bright subject on a dark ground",
+    "masks": "silhouettes that the recording brings",
+}
+_NEED_BACKGROUND = ("plate", "mixture")
+_COVERED = 0.6
+#: Holes of up to this share of the silhouette are looked at again without the shadow rule.
+_FALSE_SHADOW = 0.04
+
+
+class EvidenceModel(Protocol):
+    """Says for each pixel how little it looks like the background."""
+
+    def evidence(self, image: Bytes) -> Bytes:
+        """Return (H, W) the distance from the background in units of 1 / `SCALE` standard deviations."""
+        ...
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What the user may set; the rest is found.
+
+    Attributes:
+        model: one of `MODELS`.
+        cleaning: thresholds and clean-up.
+        shadow_floor: darkest brightness ratio taken for a shadow, 1: none; None: found by view agreement.
+        repair: let the other views drop contradicted parts and fill holes.
+    """
+
+    model: str = "auto"
+    cleaning: Cleaning = field(default_factory=Cleaning)
+    shadow_floor: float | None = None
+    repair: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class CameraModel:
+    """A model made for one camera, with its clean-up.
+
+    Attributes:
+        name: which of `MODELS` it is.
+        model: gives the evidence.
+        cleaning: thresholds and clean-up.
+        grey: whether images are read in grey.
+        still: (H, W) pixels of parts that never move and are not the subject, or None.
+    """
+
+    name: str
+    model: EvidenceModel
+    cleaning: Cleaning
+    grey: bool
+    still: Bools | None = None
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the model has a state and must see every image once, in order."""
+        return isinstance(self.model, AdaptiveModel)
+
+    def silhouette(self, image: Bytes) -> Bools:
+        """Return the silhouette (H, W) in an image."""
+        evidence = self.model.evidence(image)
+        if self.still is not None:
+            evidence[self.still] = 0
+        mask = silhouette_of(evidence, self.cleaning)
+        if isinstance(self.model, PlateModel) and self.model.shadow_floor < 1.0:
+            return self._without_false_shadows(image, self.model, mask)
+        return mask
+
+    def _without_false_shadows(self, image: Bytes, model: PlateModel, mask: Bools) -> Bools:
+        """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow."""
+        labels, holes = holes_of(mask, _FALSE_SHADOW * float(np.count_nonzero(mask)))
+        if len(holes) == 0:
+            return mask
+        plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence(image)
+        for hole in holes:
+            inside = labels == hole
+            if np.median(plain[inside]) >= self.cleaning.high * SCALE:
+                mask |= inside
+        return mask
+
+
+def is_grey(image: Bytes) -> bool:
+    """Return whether an image has no colour (tried on some of its pixels)."""
+    if image.ndim == 2:
+        return True
+    some = image[::8, ::8].astype(np.int16)
+    return bool((np.abs(some - some[:, :, :1]) <= 2).all())
+
+
+def measured_noise(source: Path, frames: int, grey: bool) -> NoiseCurve:
+    """Measure the sensor noise of a recording in a few pairs of consecutive frames."""
+    pairs = []
+    for start in sorted({0, max(0, min(frames // 2 - 1, 60))}):
+        images = [image for _, image in read_frames(source, start, start + 2, gray=grey)]
+        if len(images) == 2:
+            pairs.append((images[0], images[1]))
+    return noise_curve(pairs)
+
+
+def camera_model(footage: Footage, frames: int, options: ModelOptions, samples: Sequence[Bytes]) -> CameraModel:
+    """Make the model of a camera from its footage.
+
+    Args:
+        frames: number of frames of the footage.
+        samples: images spread over the recording.
+    """
+    if options.model not in MODELS:
+        raise InputError(f"unknown silhouette model '{options.model}'; {nearest(options.model, MODELS)}")
+    name = options.model
+    if name == "auto":
+        name = "moving" if footage.background is None else "plate"
+    if name in _NEED_BACKGROUND and footage.background is None:
+        raise InputError(
+            f"camera '{footage.name}': the {name} model needs a background in recording.toml; "
+            "give one or take --model moving"
+        )
+    grey = is_grey(samples[0])
+    noise = measured_noise(footage.source, frames, grey)
+    model = _evidence_model(name, footage, options, samples, grey, noise)
+    made = CameraModel(name, model, options.cleaning, grey)
+    if name == "moving":
+        region = subject_region(samples)
+        found = np.logical_or.reduce([made.silhouette(image) for image in samples])
+        # A subject that moves is found all over the region that it livens; one that sits, at its rim only.
+        if region.any() and np.count_nonzero(found & region) < _COVERED * np.count_nonzero(region):
+            return CameraModel("still", learn_appearance(samples, region), options.cleaning, grey)
+    if isinstance(model, PlateModel):
+        masks = [made.silhouette(image) for image in samples]
+        moves = activity(samples, model.background.spread.max(axis=2))
+        still = still_parts(masks, moves)
+        if still.any():
+            made = replace(made, still=still)
+    return made
+
+
+def _evidence_model(
+    name: str, footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
+) -> EvidenceModel:
+    floor = 0.5 if options.shadow_floor is None else options.shadow_floor
+    if name == "plate" and footage.background is not None:
+        return PlateModel(_as_grey(load_background(footage.background, noise), grey), shadow_floor=floor)
+    if name == "mixture" and footage.background is not None:
+        images = spread_frames(footage.background, 32)
+        return fit_mixture([image[:, :, 0] if grey and image.ndim == 3 else image for image in images], noise)
+    if name == "moving":
+        images = spread_frames(footage.source, 48)
+        return PlateModel(_as_grey(background_of(images, noise, most_spread=2.0), grey), shadow_floor=floor)
+    if name in ("mog2", "knn"):
+        model = AdaptiveModel(name)
+        if footage.background is not None:
+            for _, image in read_frames(footage.background, gray=grey):
+                model.learn(image)
+        else:
+            for image in samples:
+                model.learn(image[:, :, 0] if grey and image.ndim == 3 else image)
+        return model
+    if name == "chroma":
+        return key_colour(samples[0])
+    return ThresholdModel(dark=name == "backlight")
+
+
+def _as_grey(background: Background, grey: bool) -> Background:
+    if not grey or background.centre.shape[2] == 1:
+        return background
+    return Background(
+        np.ascontiguousarray(background.centre[:, :, :1]), np.ascontiguousarray(background.spread[:, :, :1])
+    )

@@ -1,0 +1,57 @@
+"""Parts that differ from the background but never move: the scene changed, the subject is not there.
+
+A background plate is shot before the recording; a tripod or a board that was moved in between differs from it in
+every frame. Such a part stays exactly as it is for the whole recording, while a subject moves at least a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from calibration.arrays import Bools, Bytes, Singles
+
+__all__ = ["activity", "still_parts"]
+
+#: A pixel moves if its brightness varies by this many standard deviations of the noise, and grey levels, at least.
+_MOVES = 8.0
+_MOVES_LEVELS = 24.0
+#: A part is still if fewer than this share of its pixels move, or than a quarter of the share of the liveliest part.
+_SHARE = 0.02
+#: Parts nearer to the liveliest part than this share of its extent belong to it.
+_NEAR = 0.15
+
+
+def activity(images: Sequence[Bytes], sigma: Singles | float) -> Bools:
+    """Return (H, W) where the images of one camera differ among each other beyond noise and coding artefacts."""
+    grey = np.stack([image if image.ndim == 2 else image.max(axis=2) for image in images])
+    if len(grey) >= 6:
+        # The second extremes: a single frame's artefact is no movement.
+        grey.partition([1, len(grey) - 2], axis=0)
+        spread = grey[-2] - grey[1]
+    else:
+        spread = grey.max(axis=0) - grey.min(axis=0)
+    # Artefacts are speckled, movement is not.
+    smooth = cv2.medianBlur(spread, 5).astype(np.float32)
+    return np.asarray((smooth > _MOVES * sigma) & (smooth > _MOVES_LEVELS))
+
+
+def still_parts(masks: Sequence[Bools], moves: Bools) -> Bools:
+    """Return (H, W) the pixels of parts that lie still in all masks of one camera, while another part moves."""
+    union = np.logical_or.reduce(list(masks))
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(union.view(np.uint8), connectivity=8)
+    moving = np.bincount(labels[moves], minlength=count).astype(float)
+    moving[0] = 0.0
+    liveliest = int(moving.argmax())
+    share = moving / np.maximum(stats[:, cv2.CC_STAT_AREA], 1)
+    if count <= 2 or share[liveliest] < _SHARE:
+        return np.zeros_like(union)
+    away = cv2.distanceTransform((labels != liveliest).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_3)
+    extent = max(stats[liveliest, cv2.CC_STAT_WIDTH], stats[liveliest, cv2.CC_STAT_HEIGHT])
+    near = np.unique(labels[away < _NEAR * extent])
+    still = share < max(_SHARE, share[liveliest] / 4)
+    still[near] = False
+    still[0] = False
+    return np.asarray(still[labels])

@@ -1,0 +1,1 @@
+"""Articulated bodies, their skinned actors, motion files and inverse kinematics."""

@@ -1,0 +1,1 @@
+"""Soft parts of the built-in bodies, one TOML file each (a package so that the files are installed)."""

@@ -1,0 +1,138 @@
+"""Gait and posture summaries: strides from contacts, ranges of motion, trunk posture.
+
+A stride goes from one touch-down of a foot to its next; stance is its part in contact. Frames where a
+recording
+begins or ends belong to no whole stride and are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.arrays import Floats
+from calibration.errors import InputError
+from skeleton.angles import inner_angles, joint_angles, segment_tilt
+from skeleton.contacts import Contacts, foot_contacts
+from skeleton.tree import Pose, Skeleton
+
+__all__ = ["FootGait", "GaitSummary", "foot_gait", "gait_summary"]
+
+
+@dataclass(frozen=True, eq=False)
+class FootGait:
+    """Strides of one foot, in order.
+
+    Attributes:
+        stride_s, stance_s, swing_s: (S,) durations, s.
+        length_mm: (S,) floor distance between successive touch-downs.
+        duty_factor: (S,) share of the stride in contact.
+    """
+
+    stride_s: Floats
+    stance_s: Floats
+    swing_s: Floats
+    length_mm: Floats
+    duty_factor: Floats
+
+    @property
+    def strides(self) -> int:
+        """Number of whole strides."""
+        return len(self.stride_s)
+
+
+@dataclass(frozen=True, eq=False)
+class GaitSummary:
+    """What a motion looks like as locomotion.
+
+    Attributes:
+        feet: foot name to its strides.
+        contacts: foot name to its contacts.
+        phase: foot name to its mean touch-down phase (0 to 1) within the strides of the first foot; NaN
+            without strides.
+        cadence_per_min: touch-downs of all feet per minute of walking time.
+        speed_mm_s: mean speed of the root over the floor.
+        range_deg: joint name to range of motion: flexion, abduction, rotation, degrees.
+        inner_range_deg: limb joint to (least, greatest) inner angle, degrees.
+        trunk_pitch_deg: mean and standard deviation of the trunk's angle above the floor; NaN if it has no
+            such line.
+    """
+
+    feet: Mapping[str, FootGait]
+    contacts: Mapping[str, Contacts]
+    phase: Mapping[str, float]
+    cadence_per_min: float
+    speed_mm_s: float
+    range_deg: Mapping[str, tuple[float, float, float]]
+    inner_range_deg: Mapping[str, tuple[float, float]]
+    trunk_pitch_deg: tuple[float, float]
+
+
+def foot_gait(contacts: Contacts, place: Floats) -> FootGait:
+    """Return the strides of a foot from its contacts and its place (T, 3), mm, z up."""
+    downs, rows = contacts.touch_downs, []
+    for start, stop in itertools.pairwise(downs):
+        lift = next(frame for frame in contacts.lift_offs if frame > start)
+        across = np.linalg.norm(_held_place(place, stop, contacts) - _held_place(place, start, contacts))
+        stride, stance = (stop - start) / contacts.rate_hz, (lift - start) / contacts.rate_hz
+        rows.append((stride, stance, stride - stance, float(across), stance / stride))
+    table = np.array(rows).reshape(-1, 5)
+    return FootGait(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4])
+
+
+def _held_place(place: Floats, start: int, contacts: Contacts) -> Floats:
+    """Mean floor position (2,) of the stance that begins at a frame."""
+    stop = next((end for begin, end in contacts.intervals if begin == start), start + 1)
+    return np.asarray(np.nanmean(place[start:stop, :2], axis=0))
+
+
+def _phases(contacts: Mapping[str, Contacts]) -> dict[str, float]:
+    first = next(iter(contacts.values())).touch_downs
+    out = {}
+    for foot, states in contacts.items():
+        shares = [
+            (down - start) / (stop - start)
+            for start, stop in itertools.pairwise(first)
+            for down in states.touch_downs
+            if start <= down < stop
+        ]
+        # Phases lie on a circle: the mean of their directions.
+        turn = np.exp(2j * np.pi * np.array(shares)).mean() if shares else np.nan
+        out[foot] = float(np.angle(turn) / (2 * np.pi) % 1.0) if shares else float("nan")
+    return out
+
+
+def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:
+    """Summarise a motion of a built-in body, z up, floor at z = 0."""
+    if len(pose) < 3:
+        raise InputError(f"gait: wanted 3 frames or more, got {len(pose)}")
+    contacts = foot_contacts(skeleton, pose, rate_hz)
+    feet = {
+        foot: foot_gait(contacts[foot], pose.points(*skeleton.points(names)).mean(axis=1))
+        for foot, names in skeleton.floor_points.items()
+    }
+    whole = len(pose) / rate_hz
+    root = pose.positions[:, 0, :2]
+    angles = joint_angles(skeleton, pose)
+    trunk = ("tail_1", "cervical_1") if "tail_1" in skeleton.joint_names else ("pelvis", "neck")
+    pitch = (
+        np.degrees(segment_tilt(pose, skeleton, trunk))
+        if set(trunk) <= set(skeleton.joint_names)
+        else np.full(1, np.nan)
+    )
+    return GaitSummary(
+        feet=feet,
+        contacts=contacts,
+        phase=_phases(contacts),
+        cadence_per_min=60.0 * sum(len(states.touch_downs) for states in contacts.values()) / whole,
+        speed_mm_s=float(np.linalg.norm(np.diff(root, axis=0), axis=1).sum() / whole),
+        range_deg=angles.ranges_deg(),
+        inner_range_deg={
+            name: (float(np.degrees(values.min())), float(np.degrees(values.max())))
+            for name, values in inner_angles(skeleton, pose).items()
+        },
+        trunk_pitch_deg=(float(pitch.mean()), float(pitch.std())),
+    )

@@ -1,0 +1,243 @@
+"""Hulls of a sphere, a torus and a cube against the intersection of their analytic cones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+
+from calibration.cameras import LensCamera, PinholeLens
+from calibration.rig import Rig
+from calibration.transforms import RigidTransform
+from capture.hull import HullFlag, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap
+from capture.hull.bounds import box_of_half_spaces
+from capture.hull.marching_tables import triangle_table
+
+VOXEL = 3.0
+
+
+def looking_at_origin(centre: np.ndarray) -> RigidTransform:
+    forward = -centre / np.linalg.norm(centre)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    rotation = np.stack([right, np.cross(forward, right), forward])
+    return RigidTransform(rotation, -rotation @ centre)
+
+
+def ring(count: int, *, focal: float = 800.0, size: tuple[int, int] = (480, 400), distance: float = 600.0) -> Rig:
+    cameras = []
+    for index in range(count):
+        turn, rise = 2.399963 * index, np.deg2rad(-50 + 120 * (index + 0.5) / count)
+        centre = distance * np.array([np.cos(turn) * np.cos(rise), np.sin(turn) * np.cos(rise), np.sin(rise)])
+        intrinsics = np.array([[focal, 0, (size[0] - 1) / 2], [0, focal, (size[1] - 1) / 2], [0, 0, 1]])
+        lens = PinholeLens(size, intrinsics, np.array([-0.1, 0.02, 0, 0, 0]))
+        cameras.append(LensCamera(f"cam{index:02d}", lens, looking_at_origin(centre)))
+    return Rig(tuple(cameras))
+
+
+SPHERE_CENTRE, SPHERE_RADIUS = np.array([3.0, -2.0, 5.0]), 70.0
+TORUS_RADIUS, TUBE_RADIUS = 60.0, 22.0
+CUBE_HALF = 55.0
+
+
+def hits_sphere(origins: np.ndarray, rays: np.ndarray) -> np.ndarray:
+    towards = SPHERE_CENTRE - origins
+    along = (towards * rays).sum(axis=1)
+    return (towards * towards).sum(axis=1) - along**2 < SPHERE_RADIUS**2
+
+
+def hits_cube(origins: np.ndarray, rays: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        first, second = (-CUBE_HALF - origins) / rays, (CUBE_HALF - origins) / rays
+    return np.minimum(first, second).max(axis=1) < np.maximum(first, second).min(axis=1)
+
+
+def hits_torus(origins: np.ndarray, rays: np.ndarray) -> np.ndarray:
+    """Real roots of the quartic (|x|^2 + R^2 - r^2)^2 = 4 R^2 (x^2 + y^2) along the ray."""
+    foot = origins - (origins * rays).sum(axis=1, keepdims=True) * rays
+    square = (foot * foot).sum(axis=1)
+    hit = np.zeros(len(rays), dtype=bool)
+    near = square < (TORUS_RADIUS + TUBE_RADIUS) ** 2
+    p, d, k = foot[near], rays[near], square[near] + TORUS_RADIUS**2 - TUBE_RADIUS**2
+    four = 4 * TORUS_RADIUS**2
+    companion = np.zeros((len(k), 4, 4))
+    companion[:, 1, 0] = companion[:, 2, 1] = companion[:, 3, 2] = 1
+    companion[:, 0, 3] = -(k * k - four * (p[:, 0] ** 2 + p[:, 1] ** 2))
+    companion[:, 1, 3] = four * 2 * (p[:, 0] * d[:, 0] + p[:, 1] * d[:, 1])
+    companion[:, 2, 3] = -(2 * k - four * (d[:, 0] ** 2 + d[:, 1] ** 2))
+    roots = np.linalg.eigvals(companion)
+    hit[near] = (np.abs(roots.imag) < 1e-6 * np.abs(roots).max(axis=1, keepdims=True)).any(axis=1)
+    return hit
+
+
+SHAPES = {"sphere": hits_sphere, "torus": hits_torus, "cube": hits_cube}
+
+
+def silhouette(camera: LensCamera, hits: object) -> np.ndarray:
+    width, height = camera.size
+    # Only rays near the shape are worth casting: all shapes lie within 100 mm of the origin.
+    grid = np.stack(np.meshgrid(np.arange(width, dtype=float), np.arange(height, dtype=float)), axis=-1).reshape(-1, 2)
+    origins, rays = camera.rays(grid)
+    return SHAPES[hits](np.array(origins), rays).reshape(height, width)  # type: ignore[index]
+
+
+def cone_volume(rig: Rig, name: str, step: float = 2.5) -> float:
+    """Volume of the intersection of the analytic cones, by counting grid points."""
+    axis = np.arange(-90.0, 90.0, step) + step / 2
+    points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    inside = np.ones(len(points), dtype=bool)
+    for camera in rig:
+        rays = points[inside] - camera.centre
+        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+        inside[inside] = SHAPES[name](np.broadcast_to(camera.centre, rays.shape), rays)
+    return float(inside.sum()) * step**3
+
+
+def surface_points(name: str, rng: np.random.Generator) -> np.ndarray:
+    if name == "cube":
+        return np.clip(rng.normal(size=(200, 3)) * 100, -CUBE_HALF, CUBE_HALF)
+    if name == "sphere":
+        points = rng.normal(size=(200, 3))
+        return SPHERE_CENTRE + SPHERE_RADIUS * points / np.linalg.norm(points, axis=1, keepdims=True)
+    a, b = rng.uniform(0, 2 * np.pi, (2, 200))
+    r = TORUS_RADIUS + TUBE_RADIUS * np.cos(b)
+    return np.stack([r * np.cos(a), r * np.sin(a), TUBE_RADIUS * np.sin(b)], axis=1)
+
+
+@pytest.fixture(scope="module")
+def torus_views() -> tuple[Rig, list[np.ndarray]]:
+    rig = ring(8)
+    return rig, [silhouette(camera, "torus") for camera in rig]
+
+
+@pytest.mark.parametrize(("name", "views"), [("sphere", 8), ("torus", 8), ("cube", 8), ("sphere", 16), ("torus", 16)])
+def test_hull_contains_the_shape_and_has_the_volume_of_the_cones(
+    name: str, views: int, rng: np.random.Generator
+) -> None:
+    rig = ring(views)
+    masks = [silhouette(camera, name) for camera in rig]
+    hull = implicit_hull(masks, rig, voxel_mm=VOXEL)
+    mesh = trimesh.Trimesh(hull.vertices, hull.faces, process=False)
+    assert mesh.is_watertight and mesh.is_winding_consistent
+    assert hull.flags == 0 and hull.views_used.all()
+    # The grid of the reference volume counts points: its own error is a few parts in a thousand.
+    assert hull.volume == pytest.approx(cone_volume(rig, name), rel=0.01)
+    outside = -trimesh.proximity.signed_distance(mesh, surface_points(name, rng))
+    assert outside.max() < VOXEL / 2
+    assert hull.agreement.min() > 0.98
+
+
+def test_torus_keeps_its_hole_in_both_engines(torus_views: tuple[Rig, list[np.ndarray]]) -> None:
+    rig, masks = torus_views
+    for hull in (implicit_hull(masks, rig, voxel_mm=VOXEL), exact_hull(masks, rig)):
+        mesh = trimesh.Trimesh(hull.vertices, hull.faces, process=False)
+        assert mesh.is_watertight
+        assert mesh.euler_number == 0  # one handle
+        assert mesh.volume == pytest.approx(hull.volume, rel=1e-9)
+
+
+def test_engines_agree(torus_views: tuple[Rig, list[np.ndarray]]) -> None:
+    rig, masks = torus_views
+    fine, exact = implicit_hull(masks, rig, voxel_mm=1.5), exact_hull(masks, rig)
+    assert fine.volume == pytest.approx(exact.volume, rel=0.01)
+    assert exact.agreement.min() > 0.99
+
+
+def test_field_is_a_distance_near_the_surface() -> None:
+    rig = ring(16)
+    field = hull_field([silhouette(camera, "sphere") for camera in rig], rig, voxel_mm=VOXEL)
+    assert field is not None
+    index = np.stack(np.meshgrid(*map(np.arange, field.values.shape), indexing="ij"), axis=-1)
+    points = field.origin + field.spacing * index
+    distance = np.linalg.norm(points - SPHERE_CENTRE, axis=-1) - SPHERE_RADIUS
+    near = np.abs(distance) < 6
+    # The hull of 16 views of a sphere is a little larger than the sphere, never smaller.
+    error = field.values[near] - distance[near]
+    assert error.max() < 1.0 and error.min() > -8.0 and np.median(np.abs(error)) < 3.0
+
+
+def test_partial_view_does_not_carve_outside_its_frame() -> None:
+    rig = ring(8)
+    masks = [silhouette(camera, "sphere") for camera in rig]
+    whole = implicit_hull(masks, rig, voxel_mm=VOXEL)
+    # The same cameras, one of them with a frame that shows the left half of the sphere only.
+    width = int(rig[0].project(SPHERE_CENTRE)[0])
+    old = rig[0]
+    assert isinstance(old, LensCamera)
+    narrow = LensCamera(
+        old.name, PinholeLens((width, old.size[1]), old.lens.intrinsics, old.lens.distortion), old.camera_from_world
+    )
+    cut = Rig((narrow, *list(rig)[1:]))
+    for engine in (implicit_hull, exact_hull):
+        hull = engine([masks[0][:, :width], *masks[1:]], cut)
+        assert hull.flags & HullFlag.PARTLY_OUT_OF_VIEW
+        # With seven complete views the volume must stay near the full one, not fall to half.
+        assert 0.98 * whole.volume < hull.volume < 1.15 * whole.volume
+
+
+def test_robust_mode_tolerates_a_wrong_view() -> None:
+    rig = ring(8)
+    masks = [silhouette(camera, "sphere") for camera in rig]
+    whole = implicit_hull(masks, rig, voxel_mm=VOXEL)
+    masks[2] = masks[2] & (np.arange(masks[2].shape[1]) < masks[2].shape[1] // 2)
+    assert implicit_hull(masks, rig, voxel_mm=VOXEL).volume < 0.7 * whole.volume
+    robust = implicit_hull(masks, rig, voxel_mm=VOXEL, tolerated=1)
+    assert robust.volume > 0.99 * whole.volume
+    left_out = implicit_hull(masks, rig, voxel_mm=VOXEL, views=np.arange(8) != 2)
+    assert left_out.flags & HullFlag.VIEW_LEFT_OUT and left_out.volume > 0.99 * whole.volume
+
+
+@pytest.mark.parametrize("engine", [implicit_hull, exact_hull])
+def test_bad_silhouettes_say_why(engine: object) -> None:
+    rig = ring(4)
+    masks = [silhouette(camera, "sphere") for camera in rig]
+    nothing = [np.zeros_like(mask) for mask in masks]
+    assert engine(nothing, rig).flags & HullFlag.NO_SILHOUETTE  # type: ignore[operator]
+    white = engine([np.ones_like(mask) for mask in masks], rig)  # type: ignore[operator]
+    assert white.is_empty and white.flags & HullFlag.FULL_SILHOUETTE
+    blind = engine([nothing[0], *masks[1:]], rig)  # type: ignore[operator]
+    assert not blind.is_empty and blind.flags & HullFlag.EMPTY_SILHOUETTE and not blind.views_used[0]
+    # Silhouettes that cannot belong together: a spot in opposite corners of each frame.
+    spots = []
+    for index, mask in enumerate(masks):
+        spot = np.zeros_like(mask)
+        spot[20:40, 20:40] = index % 2 == 0
+        spot[-40:-20, -40:-20] = index % 2 == 1
+        spots.append(spot)
+    empty = engine(spots, rig)  # type: ignore[operator]
+    assert empty.is_empty and empty.flags & HullFlag.EMPTY_HULL and empty.volume == 0
+
+
+def test_few_views_say_so() -> None:
+    rig = ring(8)
+    masks: list[np.ndarray | None] = [silhouette(camera, "sphere") for camera in rig]
+    assert not implicit_hull(masks, rig, voxel_mm=6.0).flags & HullFlag.FEW_VIEWS
+    masks[:3] = [None] * 3
+    assert implicit_hull(masks, rig, voxel_mm=6.0).flags & HullFlag.FEW_VIEWS
+
+
+def test_drawn_silhouette_is_the_analytic_one() -> None:
+    camera = ring(3)[1]
+    sphere = trimesh.creation.icosphere(4, SPHERE_RADIUS)
+    drawn = mesh_silhouette(camera, sphere.vertices + SPHERE_CENTRE, sphere.faces.astype(np.int32))
+    assert overlap(drawn, silhouette(camera, "sphere")) > 0.99  # type: ignore[arg-type]
+
+
+def test_every_case_of_marching_cubes_is_closed() -> None:
+    """The border of the triangles of a case, with signs, is what its complement leaves open: no edge inside is free."""
+    table = triangle_table()
+    for row in table:
+        triangles = row[1 : 1 + 3 * row[0]].reshape(-1, 3)
+        count: dict[tuple[int, int], int] = {}
+        for a, b, c in triangles:
+            for edge in ((a, b), (b, c), (c, a)):
+                assert edge not in count
+                count[edge] = 1
+
+
+def test_box_of_half_spaces() -> None:
+    normals = np.concatenate([np.eye(3), -np.eye(3)])
+    planes = np.concatenate([normals, -np.array([[1.0], [2], [3], [4], [5], [6]])], axis=1)
+    assert box_of_half_spaces(planes, 1e3) == pytest.approx(np.array([[-4.0, -5, -6], [1, 2, 3]]))
+    assert np.isinf(box_of_half_spaces(planes[:-1], 1e3)).any()
+    assert np.isnan(box_of_half_spaces(np.array([[1.0, 0, 0, 1], [-1, 0, 0, 1], [0, 1, 0, 0]]), 1e3)).all()

@@ -1,0 +1,264 @@
+"""From videos to silhouettes: a ball that rolls over a textured floor with shadow, noise and flicker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from calibration.cameras import LensCamera, PinholeLens
+from calibration.errors import InputError
+from calibration.rig import Rig, save_rig
+from calibration.transforms import RigidTransform
+from capture.background import background_of, light_gain, noise_curve
+from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
+from capture.background_mixture import fit_mixture
+from capture.hull import HullFlag, overlap
+from capture.hull.sequence import HullOptions, reconstruct_hulls
+from capture.hull.store import read_hull, read_hulls
+from capture.masks import MaskFlag, read_masks
+from capture.recording import load_recording
+from capture.silhouettes import Cleaning, ModelOptions, segment_recording
+from capture.silhouettes.cleanup import clean_mask, silhouette_of
+from capture.silhouettes.consensus import consensus
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.still import activity, still_parts
+from capture.video import write_video
+
+SIZE = (160, 120)
+FRAMES, RADIUS = 14, 40.0
+
+
+def camera(index: int) -> LensCamera:
+    turn = np.pi / 2 * index + 0.3
+    centre = np.array([500 * np.cos(turn), 500 * np.sin(turn), 380.0])
+    forward = np.array([0, 0, RADIUS]) - centre
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, [0, 0, 1.0])
+    right /= np.linalg.norm(right)
+    rotation = np.stack([right, np.cross(forward, right), forward])
+    lens = PinholeLens(SIZE, np.array([[260.0, 0, 79.5], [0, 260.0, 59.5], [0, 0, 1]]))
+    return LensCamera(f"cam{index}", lens, RigidTransform(rotation, -rotation @ centre))
+
+
+RIG = Rig(tuple(camera(index) for index in range(4)))
+
+
+def ball_centre(frame: int) -> np.ndarray:
+    return np.array([-110.0 + 220 * frame / (FRAMES - 1), 20 * np.sin(frame), RADIUS])
+
+
+def truth(view: LensCamera, frame: int) -> np.ndarray:
+    grid = np.stack(np.meshgrid(np.arange(SIZE[0], dtype=float), np.arange(SIZE[1], dtype=float)), axis=-1)
+    origins, rays = view.rays(grid)
+    towards = ball_centre(frame) - origins
+    along = (towards * rays).sum(axis=-1)
+    return np.asarray((towards**2).sum(axis=-1) - along**2 < RADIUS**2)
+
+
+def floor_points(view: LensCamera) -> np.ndarray:
+    grid = np.stack(np.meshgrid(np.arange(SIZE[0], dtype=float), np.arange(SIZE[1], dtype=float)), axis=-1)
+    origins, rays = view.rays(grid)
+    return np.asarray(origins + rays * (-origins[..., 2:] / rays[..., 2:]))
+
+
+@dataclass(frozen=True)
+class Scene:
+    plate: np.ndarray
+    images: list[np.ndarray]
+
+
+def film(view: LensCamera, *, hard: bool, rng: np.random.Generator) -> Scene:
+    """A grey floor with texture; hard: a shadow beside the ball, sensor noise and mains flicker."""
+    ground = floor_points(view)
+    texture = cv2.GaussianBlur(rng.normal(size=(SIZE[1], SIZE[0])), (0, 0), 2.0)
+    plate = 150 + 60 * texture
+    noise = 2.5 if hard else 0.6
+    images = []
+    for frame in range(FRAMES):
+        light = plate.copy()
+        if hard:
+            middle = ball_centre(frame)[:2] + np.array([0.0, 35.0])
+            light *= 1 - 0.35 * (np.linalg.norm(ground[..., :2] - middle, axis=-1) < RADIUS)
+        light[truth(view, frame)] = 40
+        if hard:
+            light *= 1 + 0.06 * np.sin(1.9 * frame)
+        images.append(np.clip(light + noise * rng.normal(size=light.shape), 0, 255).astype(np.uint8))
+    return Scene(np.clip(plate, 0, 255).astype(np.uint8), images)
+
+
+def write_recording(folder: Path, scenes: list[Scene], *, plates: bool = True, extra: str = "") -> Path:
+    folder.mkdir()
+    save_rig(RIG, folder / "rig.toml")
+    lines = ['name = "ball"', "rate_hz = 50.0", extra]
+    for view, scene in zip(RIG, scenes, strict=True):
+        write_video(folder / f"{view.name}.mkv", scene.images, 50.0, codec="ffv1")
+        lines += [f"[cameras.{view.name}]", f'video = "{view.name}.mkv"']
+        if plates:
+            cv2.imwrite(str(folder / f"{view.name}.png"), scene.plate)
+            lines.append(f'background = "{view.name}.png"')
+    (folder / "recording.toml").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def scores(folder: Path) -> np.ndarray:
+    file = folder / "results" / "silhouettes.h5"
+    return np.array(
+        [[overlap(mask, truth(view, f)) for f, mask in enumerate(read_masks(file, view.name))] for view in RIG]  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(("hard", "least"), [(False, 0.97), (True, 0.93)])
+def test_silhouettes_against_truth_and_hulls_from_them(
+    tmp_path: Path, rng: np.random.Generator, hard: bool, least: float
+) -> None:
+    scenes = [film(view, hard=hard, rng=rng) for view in RIG]  # type: ignore[arg-type]
+    folder = write_recording(tmp_path / "ball", scenes)
+    recording = load_recording(folder)
+    report = segment_recording(recording, workers=1)
+    assert scores(folder).mean() >= least
+    assert report.models == ("plate",) * 4
+    assert np.nanmean(report.agreement) > 0.9
+    file = recording.results / "silhouettes.h5"
+    first = file.read_bytes()
+    segment_recording(recording, workers=3)
+    assert file.read_bytes() == first  # whatever the number of workers
+    hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullOptions(voxel_mm=6.0))
+    ball = 4 / 3 * np.pi * RADIUS**3
+    assert (hulls.volume > 0.95 * ball).all() and (hulls.volume < 1.6 * ball).all()
+    some = read_hull(recording.results / "hull.h5", 5)
+    assert some.volume == pytest.approx(hulls.volume[5])
+    assert np.linalg.norm(some.vertices.mean(axis=0) - ball_centre(5)) < 15
+    assert len(list(read_hulls(recording.results / "hull.h5"))) == FRAMES
+
+
+def test_no_plate_needed_while_the_subject_moves(tmp_path: Path, rng: np.random.Generator) -> None:
+    scenes = [film(view, hard=False, rng=rng) for view in RIG]  # type: ignore[arg-type]
+    folder = write_recording(tmp_path / "ball", scenes, plates=False)
+    report = segment_recording(load_recording(folder), workers=2)
+    assert report.models == ("moving",) * 4
+    assert scores(folder).mean() > 0.9
+
+
+def test_bad_frames_are_counted_and_passed(tmp_path: Path, rng: np.random.Generator) -> None:
+    scenes = [film(view, hard=False, rng=rng) for view in RIG]  # type: ignore[arg-type]
+    for scene in scenes:
+        scene.images[3] = scene.plate.copy()
+    scenes[0].images[7][:] = 255 - scenes[0].plate  # a flash: everything differs
+    folder = write_recording(tmp_path / "ball", scenes)
+    recording = load_recording(folder)
+    report = segment_recording(recording, workers=2)
+    assert (report.flags[3] & MaskFlag.EMPTY).all()
+    assert report.flags[7, 0] != 0
+    hulls = reconstruct_hulls(recording.results / "silhouettes.h5", RIG, recording.results / "hull.h5")
+    assert hulls.flags[3] & HullFlag.NO_SILHOUETTE and hulls.volume[3] == 0
+    assert (hulls.volume[[2, 4, 6, 8]] > 0).all()
+
+
+def test_other_views_drop_a_blob_and_name_the_view_that_misses_something() -> None:
+    masks = [truth(view, 6) for view in RIG]  # type: ignore[arg-type]
+    blob = [mask.copy() for mask in masks]
+    blob[1][5:25, 5:25] = True
+    verdict = consensus(blob, RIG)
+    assert verdict.repaired[1] and overlap(verdict.masks[1], masks[1]) > 0.95
+    assert verdict.agreement[1] < 0.92 and not verdict.contradicted.any()
+    missing = [mask.copy() for mask in masks]
+    columns = np.flatnonzero(masks[2].any(axis=0))
+    missing[2][:, : int(columns.mean())] = False
+    verdict = consensus(missing, RIG)
+    assert verdict.contradicted.tolist() == [False, False, True, False]
+
+
+def test_thin_tail_is_kept_and_specks_are_not() -> None:
+    evidence = np.zeros((60, 80), dtype=np.uint8)
+    evidence[20:40, 10:40] = 200
+    evidence[30, 40:70] = 60  # a tail one pixel thin, weak, connected to the body
+    evidence[5, 5] = 255  # a hot pixel
+    evidence[28:30, 20:22] = 0  # a pinhole
+    mask = silhouette_of(evidence, Cleaning())
+    assert mask[30, 40:70].all() and not mask[5, 5] and mask[20:40, 10:40].all()
+    assert not clean_mask(np.zeros((4, 4), bool), np.zeros((4, 4), bool), Cleaning()).any()
+
+
+def test_still_part_is_scene_and_the_moving_one_is_not(rng: np.random.Generator) -> None:
+    images, masks = [], []
+    for frame in range(8):
+        image = np.full((60, 100), 120, dtype=np.uint8)
+        mask = np.zeros((60, 100), dtype=bool)
+        mask[20:40, 10 + 2 * frame : 30 + 2 * frame] = True
+        mask[10:25, 80:92] = True
+        image[mask] = 30
+        images.append(image)
+        masks.append(mask)
+    still = still_parts(masks, activity(images, 1.0))
+    assert still[10:25, 80:92].all() and not still[:, :60].any()
+
+
+def test_light_gain_is_found_under_a_subject(rng: np.random.Generator) -> None:
+    plate = rng.uniform(60, 180, (60, 80, 1)).astype(np.float32)
+    image = np.clip(plate * 1.12, 0, 255).astype(np.uint8)
+    image[:, :30] = 20
+    assert light_gain(image, plate)[0] == pytest.approx(1.12, abs=0.01)
+
+
+def test_noise_is_measured_between_frames(rng: np.random.Generator) -> None:
+    scene = rng.uniform(30, 220, (200, 300))
+    pair = [np.clip(np.round(scene + rng.normal(0, 3.0, scene.shape)), 0, 255).astype(np.uint8) for _ in range(2)]
+    assert noise_curve([(pair[0], pair[1])]).sigma == pytest.approx(3.0, rel=0.15)
+
+
+def test_shadow_is_background_and_a_darker_thing_is_not(rng: np.random.Generator) -> None:
+    colour = np.array([70.0, 140.0, 90.0])
+    plate = np.clip(colour + rng.normal(0, 1, (40, 60, 3)), 0, 255).astype(np.uint8)
+    image = plate.astype(float)
+    image[5:15, 5:25] *= 0.65  # shadow: same hue
+    image[20:35, 30:50] = [110, 60, 60]  # a thing of another hue and similar brightness
+    model = PlateModel(background_of([plate]))
+    mask = silhouette_of(model.evidence(image.astype(np.uint8)), Cleaning())
+    assert not mask[5:15, 5:25].any() and mask[20:35, 30:50].mean() > 0.99
+    with pytest.raises(InputError, match="background is 60 x 40 px, the image 30 x 40"):
+        model.evidence(image.astype(np.uint8)[:, :30])
+
+
+def test_mixture_learns_a_background_with_two_states(rng: np.random.Generator) -> None:
+    images = [np.clip(rng.normal(200 if n % 3 else 60, 3, (20, 30)), 0, 255).astype(np.uint8) for n in range(24)]
+    model = fit_mixture(images)
+    frame = images[0].copy()
+    frame[5:15, 5:15] = 130
+    assert (model.evidence(frame)[5:15, 5:15] > 9 * 8).all()
+    assert np.median(model.evidence(images[1])) < 4 * 8 and np.median(model.evidence(images[0])) < 4 * 8
+
+
+def test_keys(rng: np.random.Generator) -> None:
+    screen = np.full((40, 60, 3), (60, 180, 70), np.uint8)
+    screen[10:30, 20:40] = (60, 60, 180)
+    assert silhouette_of(key_colour(screen).evidence(screen), Cleaning())[10:30, 20:40].all()
+    assert silhouette_of(key_colour(screen).evidence(screen), Cleaning()).sum() == 400
+    backlit = np.full((40, 60), 230, np.uint8)
+    backlit[10:30, 20:40] = 30
+    assert silhouette_of(ThresholdModel().evidence(backlit), Cleaning()).sum() == 400
+    assert silhouette_of(ThresholdModel(dark=False).evidence(255 - backlit), Cleaning()).sum() == 400
+    with pytest.raises(InputError, match="chroma key: wanted colour images"):
+        key_colour(backlit)
+    for kind in ("mog2", "knn"):
+        model = AdaptiveModel(kind)
+        for _ in range(30):
+            model.learn(np.clip(rng.normal(120, 2, (40, 60)), 0, 255).astype(np.uint8))
+        frame = np.full((40, 60), 120, np.uint8)
+        frame[10:30, 20:40] = 10
+        assert silhouette_of(model.evidence(frame), Cleaning())[12:28, 22:38].mean() > 0.9
+
+
+def test_unknown_model_and_missing_background_are_refused(tmp_path: Path, rng: np.random.Generator) -> None:
+    scenes = [film(view, hard=False, rng=rng) for view in RIG]  # type: ignore[arg-type]
+    recording = load_recording(write_recording(tmp_path / "ball", scenes, plates=False))
+    with pytest.raises(InputError, match="unknown silhouette model 'palte'; did you mean 'plate'"):
+        segment_recording(recording, options=ModelOptions("palte"))
+    with pytest.raises(InputError, match="camera 'cam0': the plate model needs a background"):
+        segment_recording(recording, options=ModelOptions("plate"))
+    with pytest.raises(InputError, match="camera 'cam0': the masks model needs masks"):
+        segment_recording(recording, options=ModelOptions("masks"))
+    assert not (recording.results / "silhouettes.h5").exists()

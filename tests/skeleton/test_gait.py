@@ -1,0 +1,40 @@
+"""Gait summaries of motions whose footfalls are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skeleton.bodies import load_body
+from skeleton.contacts import Contacts
+from skeleton.gait import foot_gait, gait_summary
+from skeleton.motions import make_motion
+
+
+def test_strides_in_closed_form() -> None:
+    """Stance of 60 frames, swing of 40, 100 mm per stride at 100 Hz."""
+    frames = np.arange(450)
+    states = frames % 100 < 60
+    place = np.stack([100.0 * (frames // 100), 0 * frames, 0 * frames], axis=1).astype(float)
+    gait = foot_gait(Contacts(states, 100.0, 0.0, 1.0, 1.0), place)
+    assert gait.strides == 3
+    np.testing.assert_allclose(gait.stride_s, 1.0)
+    np.testing.assert_allclose(gait.stance_s, 0.6)
+    np.testing.assert_allclose(gait.swing_s, 0.4)
+    np.testing.assert_allclose(gait.length_mm, 100.0)
+    np.testing.assert_allclose(gait.duty_factor, 0.6)
+
+
+def test_a_walking_mouse() -> None:
+    body = load_body("mouse")
+    motion = make_motion(body, "walk", seconds=3, rate_hz=200.0, rng=np.random.default_rng(1))
+    summary = gait_summary(body, body.forward(motion.coordinates), 200.0)
+    for column, foot in enumerate(motion.feet):
+        assert summary.feet[foot].strides >= 5
+        assert summary.feet[foot].duty_factor.mean() == pytest.approx(motion.contacts[:, column].mean(), abs=0.05)
+    # A walk in lateral sequence: fore feet half a stride apart.
+    assert summary.phase["right_fore"] == pytest.approx(0.5, abs=0.06)
+    assert summary.speed_mm_s > 50.0 and summary.cadence_per_min > 300.0
+    assert summary.range_deg["left_knee"][0] > 10.0
+    low, high = summary.inner_range_deg["left_knee"]
+    assert 20.0 < low < high < 180.0

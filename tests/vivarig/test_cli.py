@@ -1,0 +1,58 @@
+"""The command line: help, unknown verbs, one-line errors, exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+from example_rigs import ring
+
+from calibration.rig import save_rig
+from vivarig.cli import VERBS, main
+
+
+def test_overview_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"  {verb} " in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert f"vivarig {verb}" in importlib.import_module(f"vivarig.commands.{verb}").EXAMPLE
+    assert "example:" in out
+
+
+def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrat"]) == 2
+    assert capsys.readouterr().err == "vivarig: unknown verb 'calibrat'; did you mean 'calibrate'?\n"
+
+
+def test_bad_input_is_one_line_and_exit_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["convert", str(tmp_path / "nothing.toml"), str(tmp_path / "out.toml")]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "no such file" in err
+
+
+def test_convert_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_rig(ring(12), tmp_path / "rig.toml")
+    code = main(
+        [
+            "convert",
+            str(tmp_path / "rig.toml"),
+            str(tmp_path / "maya"),
+            "--to",
+            "mayacam2",
+            "--json",
+            str(tmp_path / "n.json"),
+        ]
+    )
+    assert code == 0
+    assert json.loads((tmp_path / "n.json").read_text())["cameras"][10] == "cam11"
+    assert "wrote" in capsys.readouterr().out

@@ -1,0 +1,146 @@
+"""``vivarig evaluate``: studio truth, other files with a joint map, another rate, and HumanEva's folder layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from example_rigs import ring
+
+from calibration.errors import InputError
+from calibration.rig_formats import write_rig
+from capture.humaneva_folder import find_sequences, open_sequence
+from capture.recording import Footage, Recording, save_recording
+from capture.results import create_results, text_array
+from capture.video import write_video
+from skeleton.humaneva import MARKERS
+from skeleton.motion_files import MarkerSeries, write_motion
+from vivarig.cli import main
+from vivarig.evaluation import load_truth
+
+FRAMES, RATE = 20, 60.0
+
+
+def joints(rng: np.random.Generator) -> np.ndarray:
+    """Return smooth motions (T, 15, 3) mm: each joint on a line of its own."""
+    start, speed = rng.normal(size=(15, 3)) * 400, rng.normal(size=(15, 3)) * 5
+    return start + np.arange(FRAMES)[:, None, None] * speed
+
+
+@pytest.fixture
+def recording(tmp_path: Path, rng: np.random.Generator) -> Path:
+    """A recording whose skeleton is off by (3, 0, 4) mm in every joint and lost in frame 5."""
+    place = tmp_path / "walk"
+    (place / "videos").mkdir(parents=True)
+    (place / "videos" / "a.mp4").write_bytes(b"")
+    save_recording(Recording(place, "walk", RATE, "human", None, (Footage("a", place / "videos" / "a.mp4"),)))
+    truth = joints(rng)
+    estimate = truth + np.array([3, 0, 4])
+    trust = np.zeros(FRAMES, np.uint8)
+    trust[5] = 2
+    names = text_array(list(MARKERS))
+    with create_results(place / "results" / "skeleton.h5", stage="skeleton", parameters={}) as file:
+        file.attrs["rate_hz"] = RATE
+        file["landmark_names"], file["landmarks"], file["trust"] = names, estimate, trust
+    with create_results(place / "truth.h5", stage="simulate", parameters={}) as file:
+        file["landmarks/names"], file["landmarks/positions"] = names, truth
+    return place
+
+
+def scored(recording: Path, *words: str) -> dict[str, object]:
+    """Return the numbers that evaluate writes."""
+    out = recording / "scores.json"
+    assert main(["evaluate", str(recording), *words, "--json", str(out)]) == 0
+    return dict(json.loads(out.read_text()))
+
+
+def test_studio_truth(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, plot = recording / "errors.csv", recording / "errors.png"
+    numbers = scored(recording, "--csv", str(table), "--plot", str(plot), "--pck", "5.5")
+    assert numbers["mean_mm"] == pytest.approx(5) and numbers["pck"] == 1
+    assert numbers["frames_valid"] == FRAMES, "lost frames count"
+    assert numbers["trusted_share"] == pytest.approx(0.95)
+    lines = table.read_text().splitlines()
+    assert len(lines) == FRAMES + 1 and lines[6].startswith("5,1,2,5.0000")
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+    assert "mean joint error 5.00 mm" in capsys.readouterr().out
+
+
+def test_alignment_is_stated(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert scored(recording, "--align", "rigid")["mean_mm"] == pytest.approx(0, abs=1e-6)
+    assert "after rigid alignment" in capsys.readouterr().out
+    assert scored(recording, "--relative", "pelvis")["mean_mm"] == pytest.approx(0, abs=1e-6)
+
+
+def test_truth_of_another_rate_and_other_names(recording: Path, rng: np.random.Generator) -> None:
+    truth = load_truth(recording / "truth.h5")
+    # twice the rate by exact interpolation of straight lines, with one frame before the first
+    fine = np.stack([truth.positions[0] + (k - 1) / 2 * (truth.positions[1] - truth.positions[0]) for k in range(41)])
+    series = MarkerSeries(tuple(f"j_{name}" for name in truth.names), fine, 2 * RATE, up="z")
+    write_motion(series, recording / "truth.trc")
+    (recording / "map.toml").write_text("".join(f'j_{name} = "{name}"\n' for name in ("pelvis", "head")))
+    numbers = scored(
+        recording, "--truth", str(recording / "truth.trc"), "--map", str(recording / "map.toml"), "--offset", "1"
+    )
+    assert numbers["mean_mm"] == pytest.approx(5, abs=1e-3)
+    assert main(["evaluate", str(recording), "--truth", str(recording / "truth.trc")]) == 2, "no common names, no map"
+
+
+def humaneva_folder(root: Path, truth: np.ndarray) -> None:
+    """Write a sequence in HumanEva's exact layout: mocap at twice the image rate, starting at its frame 3."""
+    place = root / "S2"
+    for name in ("Image_Data", "Sync_Data", "Mocap_Data", "Calibration_Data"):
+        (place / name).mkdir(parents=True)
+    rig = ring(2)
+    write_rig(rig, place / "Calibration_Data", "humaneva", lossy=True)
+    for camera in rig:
+        clip = [np.full((480, 640, 3), k, np.uint8) for k in range(3)]
+        write_video(place / "Image_Data" / f"Walking_1_({camera.name}).avi", clip, 60.0)
+        (place / "Sync_Data" / f"Walking_1_({camera.name}).ofs").write_text("1\n3\n2\n")
+    step = truth[1] - truth[0]
+    fine = np.stack([truth[0] + (k - 2) / 2 * step for k in range(2 * FRAMES + 4)])  # mocap frame 3 is image frame 1
+    by_name = {name: fine[:, index] for index, name in enumerate(MARKERS)}
+    sides = {"L": "left", "R": "right"}
+    points: dict[str, np.ndarray] = {"TRXO": by_name["thorax"]}
+    for letter, side in sides.items():
+        limbs = {"CLO": "shoulder", "HUO": "elbow", "RAO": "wrist", "FEP": "hip", "FEO": "knee", "TIO": "ankle"}
+        points |= {letter + code: by_name[f"{side}_{joint}"] for code, joint in limbs.items()}
+    points["PELO"] = by_name["pelvis"] + [50.0, 0, 0]
+    points["PELA"] = points["PELO"] + [100.0, 0, 0]
+    points["HEDO"] = by_name["head"] - [0, 0, 316.103]
+    points["HEDP"] = points["HEDO"] + [0, 0, 100.0]
+    positions = np.stack(list(points.values()), axis=1)
+    write_motion(MarkerSeries(tuple(points), positions, 120.0, up="z"), place / "Mocap_Data" / "Walking_1.c3d")
+
+
+def test_humaneva_layout(recording: Path, tmp_path: Path) -> None:
+    truth = load_truth(recording / "truth.h5")
+    order = [truth.names.index(name) for name in MARKERS]
+    humaneva_folder(tmp_path / "he", truth.positions[:, order])
+    assert find_sequences(tmp_path / "he") == [("S2", "Walking_1")]
+    sequence = open_sequence(tmp_path / "he", "S2", "Walking_1")
+    assert sequence.rig[0].size == (640, 480) and sequence.sync["cam1"].mocap_frame(2) == 5
+    words = ("--humaneva", str(tmp_path / "he"), "S2", "Walking_1")
+    # C3D stores single precision: 1e-3 mm at 1 m
+    assert scored(recording, *words)["mean_mm"] == pytest.approx(5, abs=1e-3)
+    assert scored(recording, *words, "--mode", "relative")["mean_mm"] == pytest.approx(0, abs=1e-3)
+    with pytest.raises(InputError, match=r"there are S2/Walking_1"):
+        open_sequence(tmp_path / "he", "S1", "Box_1")
+
+
+def test_submission(recording: Path) -> None:
+    target = recording / "submission.xml"
+    scored(recording, "--submission", str(target))
+    root = ElementTree.parse(target).getroot()
+    frames = root.findall("Frame")
+    assert len(frames) == FRAMES and frames[0].findtext("Number") == "1"
+    assert len(list(frames[0].find("Pose") or [])) == 15
+
+
+def test_missing_truth(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (recording / "truth.h5").unlink()
+    assert main(["evaluate", str(recording)]) == 2
+    assert "name one with --truth" in capsys.readouterr().err

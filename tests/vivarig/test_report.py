@@ -1,0 +1,72 @@
+"""The report: self-contained, escaped, and drawn by a real browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from small_recordings import cut_recording
+
+from calibration.errors import InputError
+from capture.recording import load_recording, save_recording
+from vivarig.cli import main
+from vivarig.pipeline import RunOptions, run_recording
+from vivarig.report import build_report
+
+HOSTILE = "<script>alert(1)</script> & co"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small recording with silhouettes and hulls, under a hostile name."""
+    place = tmp_path_factory.mktemp("report") / "r"
+    cut = cut_recording(place, frames=3, cameras=3)
+    save_recording(replace(cut, name=HOSTILE))
+    run_recording(load_recording(place), RunOptions("hull"))
+    return place
+
+
+def test_page_is_self_contained_escaped_and_the_same_twice(recording: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert main(["report", str(recording), "--output", str(page)]) == 0
+    text = page.read_text()
+    assert "<script" not in text and "&lt;script&gt;" in text
+    assert not re.search(r'(src|href)="(?!data:)', text), "nothing is fetched from elsewhere"
+    assert text.count('<img src="data:image') >= 3
+    first = page.read_bytes()
+    build_report(load_recording(recording), page)
+    assert page.read_bytes() == first
+
+
+def test_a_browser_draws_it(recording: Path, tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium on this machine")
+    page, shot = tmp_path / "report.html", tmp_path / "shot.png"
+    build_report(load_recording(recording), page)
+    subprocess.run(
+        [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,1800", f"--screenshot={shot}", page.as_uri(),
+        ],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    image = cv2.imread(str(shot))
+    assert image is not None and image.shape[1] == 1100
+    # text, plots and the green silhouettes are there, not a blank page
+    assert np.unique(image.reshape(-1, 3), axis=0).shape[0] > 1000
+    blue, green, red = (image[..., k].astype(int) for k in range(3))
+    assert ((green > red + 30) & (green > blue + 30)).sum() > 500
+
+
+def test_without_results_it_says_what_to_run(tmp_path: Path) -> None:
+    cut = cut_recording(tmp_path / "r", frames=2, cameras=2)
+    with pytest.raises(InputError, match="vivarig run"):
+        build_report(cut, tmp_path / "report.html")

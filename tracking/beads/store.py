@@ -1,0 +1,103 @@
+"""X-ray results on disk: distortion maps, bead tracks, bead motion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.xray_undistortion import DistortionMap
+from capture.results import create_results, open_results, text_array
+from tracking.beads.filtering import Smoothed
+from tracking.beads.session import BeadSession
+from tracking.beads.tracks import BeadTracks
+
+__all__ = ["load_maps", "load_tracks", "save_beads", "save_maps", "save_tracks"]
+
+MAPS_STAGE = "xray undistort"
+TRACKS_STAGE = "xray track"
+BEADS_STAGE = "beads"
+
+
+def save_maps(path: Path | str, maps: Mapping[str, DistortionMap], parameters: Mapping[str, Any]) -> None:
+    """Write distortion maps, one group per camera, px."""
+    with create_results(path, stage=MAPS_STAGE, parameters=parameters, units="px") as file:
+        for name, one in maps.items():
+            group = file.create_group(name)
+            group.attrs["size"] = one.size
+            group.attrs["step"] = one.step
+            for key, value in (("to_ideal", one.to_ideal), ("to_raw", one.to_raw), ("known", one.known)):
+                group.create_dataset(key, data=value, compression="gzip", shuffle=True)
+
+
+def load_maps(path: Path | str) -> dict[str, DistortionMap]:
+    """Read distortion maps; none where there is no file (images without an intensifier need none)."""
+    if not Path(path).is_file():
+        return {}
+    with open_results(path, stage=MAPS_STAGE) as file:
+        return {
+            name: DistortionMap(
+                (int(file[name].attrs["size"][0]), int(file[name].attrs["size"][1])),
+                float(file[name].attrs["step"]),
+                np.asarray(file[name]["to_ideal"][:]),
+                np.asarray(file[name]["to_raw"][:]),
+                np.asarray(file[name]["known"][:]),
+            )
+            for name in file
+        }
+
+
+def save_tracks(path: Path | str, tracks: BeadTracks, parameters: Mapping[str, Any]) -> None:
+    """Write bead tracks: pixels (T, C, B, 2), covariance, status."""
+    with create_results(path, stage=TRACKS_STAGE, parameters=parameters, units="px") as file:
+        file["names"] = text_array(list(tracks.names))
+        file["cameras"] = text_array(list(tracks.cameras))
+        for key in ("pixels", "covariance", "status", "sigma", "contrast"):
+            file[key] = getattr(tracks, key)
+        file["status"].attrs["codes"] = "0 lost, 1 tracked, 2 overlapping, 3 given by the user"
+
+
+def load_tracks(path: Path | str) -> BeadTracks:
+    """Read bead tracks."""
+    with open_results(path, stage=TRACKS_STAGE) as file:
+        return BeadTracks(
+            tuple(name.decode() for name in file["names"][:]),
+            tuple(name.decode() for name in file["cameras"][:]),
+            *(np.asarray(file[key][:]) for key in ("pixels", "covariance", "status", "sigma", "contrast")),
+        )
+
+
+def save_beads(
+    path: Path | str, session: BeadSession, smoothed: Smoothed, rate_hz: float, parameters: Mapping[str, Any]
+) -> None:
+    """Write beads.h5 (see DESIGN.md): positions as triangulated, and beside them filtered; bones as rigid bodies."""
+    motion = session.motion
+    with create_results(path, stage=BEADS_STAGE, parameters=parameters) as file:
+        file.attrs["rate_hz"] = rate_hz
+        file["names"] = text_array(list(motion.names))
+        file["cameras"] = text_array(list(motion.cameras))
+        file["positions"] = motion.positions
+        file["covariance"] = motion.covariance
+        file["pixels"] = motion.pixels
+        file["residual_px"] = motion.residual_px
+        file["views"] = motion.views
+        file["bridged"] = motion.bridged
+        file["filtered"] = smoothed.positions
+        file["filtered"].attrs["method"] = smoothed.method
+        file["cutoff_hz"] = smoothed.cutoff_hz
+        bones = file.create_group("bones")
+        for bone in session.bones:
+            group = bones.create_group(bone.name)
+            group["beads"] = text_array([motion.names[b] for b in bone.beads])
+            group["shape"] = bone.shape
+            group["rotation"] = bone.pose.rotation
+            group["translation"] = bone.pose.translation
+            group["residual_mm"] = bone.residual_mm
+            group["scale"] = bone.scale
+
+
+def bead_group_names(session: BeadSession) -> list[Sequence[str]]:
+    """Return the groups of beads that keep their distances, by name."""
+    return [[session.motion.names[b] for b in group] for group in session.groups]

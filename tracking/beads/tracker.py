@@ -1,0 +1,378 @@
+"""Follow beads through a clip: predict, find candidates, decide over all views at once, refine, and doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.arrays import Bools, Floats
+from calibration.xray_spots import Polarity, Spots, attenuation_table, fit_spots, grey_image, window_radius
+from tracking.beads.association import NOBODY, associate
+from tracking.beads.candidates import nearby_maxima, refine_group
+from tracking.beads.epipolar import EpipolarGeometry, learn_geometry, unchanged
+from tracking.beads.motion import PixelFilters
+from tracking.beads.tracks import PointStatus
+
+__all__ = ["BeadTracker", "TrackerSettings"]
+
+#: Guides a lost bead: (frame so far: (C, B, 2) pixels with NaN) -> (C, B, 2) where the others say it should be.
+Guide = Callable[[Floats], Floats]
+
+#: Gaussian radii tried at the starting points where the size of the beads is not told, px.
+START_SIGMAS = (1.2, 1.7, 2.4, 3.4, 4.8, 6.8)
+#: Frames after which the epipolar relation is learnt anew from the tracks, where no calibration gives it.
+LEARN_AT = (6, 9, 14, 22, 35, 56, 90, 145, 230, 370)
+
+
+@dataclass(frozen=True)
+class TrackerSettings:
+    """What the tracker expects of beads and motion.
+
+    Attributes:
+        acceleration_px: typical change of velocity from frame to frame, px per frame^2.
+        start_speed_px: typical speed at the first frame, px per frame.
+        max_reach_px: farthest candidate from a prediction, px.
+        missing_cost: price (chi square) of saying "not seen"; a match that costs more is not believed.
+        contrast_ratio: a spot whose contrast changed by more than this factor is another thing.
+        sigma_ratio: the same for its radius.
+        max_epipolar: in units of the geometry's sigma; a pair beyond is not one bead.
+        coast_frames: frames a bead may be lost before it comes back only if another view or bone agrees.
+    """
+
+    acceleration_px: float = 1.0
+    start_speed_px: float = 4.0
+    max_reach_px: float = 30.0
+    missing_cost: float = 16.0
+    contrast_ratio: float = 2.6
+    sigma_ratio: float = 1.8
+    max_epipolar: float = 4.5
+    coast_frames: int = 4
+
+
+class BeadTracker:
+    """The state of the beads between two frames: a constant-velocity Kalman filter per bead and view."""
+
+    def __init__(
+        self,
+        images: Sequence[NDArray[Any]],
+        starts: Floats,
+        *,
+        polarity: Sequence[Polarity],
+        sigma_px: float | None = None,
+        geometry: EpipolarGeometry | None = None,
+        guide: Guide | None = None,
+        settings: TrackerSettings | None = None,
+    ) -> None:
+        """Take up the beads at (C, B, 2) starts (NaN: unknown there) in the first frame's images."""
+        self.settings = settings or TrackerSettings()
+        self.geometry = geometry
+        self.guide = guide
+        self.polarity = tuple(polarity)
+        self.views, self.beads = starts.shape[:2]
+        grey = [grey_image(image) for image in images]
+        self.tables = [attenuation_table(image.dtype, kind) for image, kind in zip(grey, self.polarity, strict=True)]
+        self.filters = PixelFilters(
+            self.views,
+            self.beads,
+            acceleration_px=self.settings.acceleration_px,
+            start_speed_px=self.settings.start_speed_px,
+        )
+        self.sigma = np.full((self.views, self.beads), np.nan)
+        self.contrast = np.full((self.views, self.beads), np.nan)
+        self.lost = np.zeros((self.views, self.beads), dtype=np.int64)
+        self.pixels = np.full((self.views, self.beads, 2), np.nan)
+        self.covariance = np.full((self.views, self.beads, 2, 2), np.nan)
+        self.status = np.zeros((self.views, self.beads), dtype=np.uint8)
+        self._calibrated = geometry is not None
+        self._history: list[Floats] = []
+        self._was_lost = self.lost.copy()
+        for view, image in enumerate(grey):
+            self._start_view(image, view, starts[view], sigma_px)
+
+    def _start_view(self, image: NDArray[Any], view: int, starts: Floats, sigma_px: float | None) -> None:
+        """Fit the beads of the first frame and learn how they look in this view."""
+        known = np.isfinite(starts).all(axis=1)
+        spots = _consistent_fit(image, starts, self.polarity[view], sigma_px)
+        pixels, sigma, contrast = spots.pixels, spots.sigma, spots.contrast
+        with np.errstate(invalid="ignore"):
+            fitted = known & np.isfinite(pixels[:, 0]) & (contrast > 0.05)
+        typical = float(np.median(sigma[fitted])) if fitted.any() else sigma_px or START_SIGMAS[0]
+        height = float(np.median(contrast[fitted])) if fitted.any() else 0.4
+        # Beads of one session are of one size: a fit far from the others' is of something else.
+        with np.errstate(invalid="ignore"):
+            fitted &= (sigma < 1.7 * typical) & (sigma > typical / 1.7)
+        self.sigma[view] = np.where(fitted, sigma, typical)
+        self.contrast[view] = np.where(fitted, contrast, height)
+        for b in np.flatnonzero(known):
+            self.filters.start(view, int(b), pixels[b] if fitted[b] else starts[b], 0.3 if fitted[b] else 2.0)
+            if fitted[b]:
+                self.pixels[view, b] = pixels[b]
+                self.covariance[view, b] = spots.covariance[b]
+                self.status[view, b] = PointStatus.TRACKED
+            else:
+                self.lost[view, b] = 1
+
+    def fix(self, given: Floats | None) -> None:
+        """Put the user's points of the current frame, (C, B, 2) with NaN for none, in place of the tracked ones."""
+        if given is None:
+            return
+        for view, b in zip(*np.nonzero(np.isfinite(given[..., 0])), strict=True):
+            self._accept(int(view), int(b), given[view, b], np.eye(2) * 0.5**2, PointStatus.GIVEN)
+            self.lost[view, b] = 0
+
+    def step(self, images: Sequence[NDArray[Any]], given: Floats | None = None) -> None:
+        """Advance by one frame; ``given`` (C, B, 2) are points the user fixed in it (NaN: none)."""
+        grey = [grey_image(image) for image in images]
+        self.filters.predict()
+        self._was_lost = self.lost.copy()
+        active = np.isfinite(self.filters.mean[..., 0])
+        if given is None:
+            given = np.full((self.views, self.beads, 2), np.nan)
+        fixed = np.isfinite(given[..., 0])
+        points, heights, lists = self._candidates(grey, active & ~fixed)
+        choice = self._choose(points, heights, lists, given)
+        self._refine(grey, points, choice, given)
+        self._doubt(fixed)
+        self._learn()
+
+    def _candidates(
+        self, grey: Sequence[NDArray[Any]], wanted: Bools
+    ) -> tuple[list[Floats], list[Floats], list[list[list[int]]]]:
+        """Collect spots near the predictions: per view (n, 2) points, (n,) contrasts, and per bead their numbers."""
+        guided = self._guided()
+        points: list[Floats] = []
+        heights: list[Floats] = []
+        lists: list[list[list[int]]] = [[[] for _ in range(self.views)] for _ in range(self.beads)]
+        for view, image in enumerate(grey):
+            found: list[Floats] = []
+            tall: list[float] = []
+            for b in np.flatnonzero(wanted[view]):
+                if np.isfinite(guided[view, b, 0]):
+                    self.filters.jump(view, int(b), guided[view, b], 2.0)
+                reach = min(3.5 * self.filters.spread(view, int(b)) + 2.0, self.settings.max_reach_px)
+                floor = self.contrast[view, b] / (1.3 * self.settings.contrast_ratio)
+                near, height = nearby_maxima(
+                    image, self.tables[view], self.filters.mean[view, b, :2], reach, float(self.sigma[view, b]), floor
+                )
+                for point, value in zip(near, height, strict=True):
+                    lists[b][view].append(_number(found, tall, point, float(value)))
+            self._merged(image, view, wanted[view], found, tall, lists)
+            points.append(np.array(found).reshape(-1, 2))
+            heights.append(np.array(tall))
+        return points, heights, [[sorted(set(v)) for v in bead] for bead in lists]
+
+    def _merged(
+        self,
+        image: NDArray[Any],
+        view: int,
+        wanted: Bools,
+        found: list[Floats],
+        tall: list[float],
+        lists: list[list[list[int]]],
+    ) -> None:
+        """Add both centres of beads that are expected to overlap: one blob shows one maximum, or a shifted one."""
+        beads = np.flatnonzero(wanted)
+        at = self.filters.mean[view, :, :2]
+        for i, a in enumerate(beads):
+            for b in beads[i + 1 :]:
+                gap = np.hypot(*(at[a] - at[b]))
+                if gap > 2.2 * (self.sigma[view, a] + self.sigma[view, b]):
+                    continue
+                pair = np.array([a, b])
+                fitted, _ = refine_group(
+                    image,
+                    self.tables[view],
+                    at[pair],
+                    self.sigma[view, pair],
+                    self.contrast[view, pair],
+                    hold=True,
+                )
+                if not np.isfinite(fitted).all():
+                    continue
+                for k in range(2):
+                    number = _number(found, tall, fitted[k, :2], float(fitted[k, 3]))
+                    lists[a][view].append(number)
+                    lists[b][view].append(number)
+
+    def _choose(
+        self, points: list[Floats], heights: list[Floats], lists: list[list[list[int]]], given: Floats
+    ) -> list[tuple[int, ...]]:
+        """Decide which candidate is which bead, over views and beads at once."""
+        costs: list[list[Floats]] = []
+        for b in range(self.beads):
+            row: list[Floats] = []
+            for view in range(self.views):
+                index = lists[b][view]
+                cost = self.filters.distance2(view, b, points[view][index], 0.4)
+                cost = cost + (np.log(heights[view][index] / self.contrast[view, b]) / 0.45) ** 2
+                row.append(cost)
+            costs.append(row)
+        geometry = self.geometry
+
+        def pair_cost(i: int, c: int, j: int, d: int) -> float:
+            if geometry is None or not geometry.known(i, j):
+                return 0.0
+            distance = float(geometry.distance(i, points[i][c], j, points[j][d]))
+            # Candidates are known to about half a pixel before the refinement.
+            return min(distance**2 / (geometry.sigma_px**2 + 0.3**2), 60.0)
+
+        return associate(costs, lists, pair_cost, missing_cost=self.settings.missing_cost)
+
+    def _refine(
+        self, grey: Sequence[NDArray[Any]], points: list[Floats], choice: list[tuple[int, ...]], given: Floats
+    ) -> None:
+        """Fit the chosen spots, those that overlap together, check that they look like their bead, update."""
+        self.pixels[:] = np.nan
+        self.covariance[:] = np.nan
+        self.status[:] = PointStatus.LOST
+        for view, image in enumerate(grey):
+            fixed = np.isfinite(given[view, :, 0])
+            for own in np.flatnonzero(fixed):
+                self._accept(view, int(own), given[view, own], np.eye(2) * 0.5**2, PointStatus.GIVEN)
+            chosen = [b for b in range(self.beads) if not fixed[b] and choice[b] and choice[b][view] != NOBODY]
+            centres = {b: points[view][choice[b][view]] for b in chosen}
+            for group in _close_groups(centres, self.sigma[view]):
+                at = np.array([centres[b] for b in group])
+                fitted, cov = refine_group(
+                    image,
+                    self.tables[view],
+                    at,
+                    self.sigma[view, group],
+                    self.contrast[view, group],
+                    hold=len(group) > 1,
+                )
+                for k, b in enumerate(group):
+                    if self._looks_like(view, b, fitted[k], at[k]):
+                        kind = PointStatus.OVERLAPPING if len(group) > 1 else PointStatus.TRACKED
+                        self._accept(view, b, fitted[k, :2], cov[k], kind)
+                        if kind == PointStatus.TRACKED:
+                            self._remember(view, b, fitted[k])
+        for view in range(self.views):
+            gone = ~np.isfinite(self.pixels[view, :, 0])
+            self.lost[view] = np.where(gone, self.lost[view] + 1, 0)
+
+    def _looks_like(self, view: int, b: int, fitted: Floats, at: Floats) -> bool:
+        """Whether a fitted spot has the size, the contrast and the place of the bead."""
+        if not np.isfinite(fitted).all():
+            return False
+        s = self.settings
+        size = abs(np.log(fitted[2] / self.sigma[view, b]))
+        height = abs(np.log(fitted[3] / self.contrast[view, b]))
+        far = float(self.filters.distance2(view, b, fitted[:2], 0.3))
+        return bool(
+            size < np.log(s.sigma_ratio)
+            and height < np.log(s.contrast_ratio)
+            and np.hypot(*(fitted[:2] - at)) < 1.5 * self.sigma[view, b] + 0.5
+            and far < s.missing_cost * 1.5
+        )
+
+    def _accept(self, view: int, b: int, pixel: Floats, cov: Floats, kind: PointStatus) -> None:
+        """Take a measured point into the filter and the output."""
+        self.pixels[view, b] = pixel
+        self.covariance[view, b] = cov
+        self.status[view, b] = kind
+        self.filters.update(view, b, pixel, cov)
+
+    def _remember(self, view: int, b: int, fitted: Floats, rate: float = 0.08) -> None:
+        """Let size and contrast follow slowly: a bead turns into thicker tissue, it does not change its size."""
+        self.sigma[view, b] *= (fitted[2] / self.sigma[view, b]) ** rate
+        self.contrast[view, b] *= (fitted[3] / self.contrast[view, b]) ** rate
+
+    def _doubt(self, fixed: Bools) -> None:
+        """Drop points that contradict the other view, and returns after a long loss that nobody confirms."""
+        s = self.settings
+        seen = np.isfinite(self.pixels[..., 0])
+        agreed = np.zeros_like(seen)
+        if self.geometry is not None:
+            for i in range(self.views):
+                for j in range(i + 1, self.views):
+                    if not self.geometry.known(i, j):
+                        continue
+                    both = seen[i] & seen[j]
+                    distance = self.geometry.distance(i, self.pixels[i], j, self.pixels[j])
+                    with np.errstate(invalid="ignore"):
+                        bad = both & (distance > s.max_epipolar * self.geometry.sigma_px)
+                    agreed[i] |= both & ~bad
+                    agreed[j] |= both & ~bad
+                    for b in np.flatnonzero(bad):
+                        # The one that was lost more recently, or surprised its filter more, is the wrong one.
+                        worse = i if self._surprise(i, int(b)) >= self._surprise(j, int(b)) else j
+                        if fixed[worse, b]:
+                            worse = j if worse == i else i
+                        if not fixed[worse, b]:
+                            self._drop(worse, int(b))
+        returning = self._was_lost > s.coast_frames
+        for view, b in zip(*np.nonzero(returning & seen & ~agreed & ~fixed), strict=True):
+            self._drop(int(view), int(b))
+
+    def _surprise(self, view: int, b: int) -> float:
+        return float(self._was_lost[view, b]) + float(self.status[view, b] == PointStatus.OVERLAPPING)
+
+    def _drop(self, view: int, b: int) -> None:
+        """Take a point back: the bead counts as not seen in this view."""
+        self.pixels[view, b] = np.nan
+        self.covariance[view, b] = np.nan
+        self.status[view, b] = PointStatus.LOST
+        self.filters.undo(view, b)
+        self.lost[view, b] = self._was_lost[view, b] + 1
+
+    def _guided(self) -> Floats:
+        """Return (C, B, 2) where lost beads should be by what the last frame showed of the others (NaN: unknown)."""
+        if self.guide is None or not (self.lost > 0).any():
+            return np.full((self.views, self.beads, 2), np.nan)
+        guided = self.guide(self.filters.mean[..., :2] * np.where(self.lost[..., None] == 0, 1.0, np.nan))
+        return np.where(self.lost[..., None] > 0, guided, np.nan)
+
+    def _learn(self) -> None:
+        """Without a calibration, learn the epipolar relation from what has been tracked so far."""
+        if self._calibrated or self.views < 2:
+            return
+        self._history.append(self.pixels.copy())
+        if len(self._history) in LEARN_AT:
+            self.geometry = learn_geometry(np.stack(self._history[-400:]), [unchanged] * self.views)
+
+
+def _consistent_fit(image: NDArray[Any], starts: Floats, polarity: Polarity, sigma_px: float | None) -> Spots:
+    """Fit the starting spots with the size that most of them turn out to have: the fit's window depends on it."""
+    sigma = sigma_px
+    if sigma is None:
+        trials = [fit_spots(image, starts, sigma=s, polarity=polarity) for s in START_SIGMAS]
+        # The size whose fits end nearest to where they began: neither a speck of noise nor the bone around it.
+        drift = [
+            float(np.nanmedian(np.abs(np.log(np.append(t.sigma, np.nan) / s))))
+            if np.isfinite(t.sigma).any()
+            else np.inf
+            for s, t in zip(START_SIGMAS, trials, strict=True)
+        ]
+        lost = [float(np.isnan(t.sigma[np.isfinite(starts[:, 0])]).mean()) for t in trials]
+        sigma = START_SIGMAS[int(np.argmin(np.array(drift) + 2.0 * np.array(lost)))]
+    spots = fit_spots(image, starts, sigma=sigma, polarity=polarity)
+    if sigma_px is None and np.isfinite(spots.sigma).any():
+        spots = fit_spots(image, starts, sigma=float(np.nanmedian(spots.sigma)), polarity=polarity)
+    return spots
+
+
+def _number(found: list[Floats], heights: list[float], point: Floats, height: float) -> int:
+    """Return the number of a candidate, the same for points closer than a pixel."""
+    for k, other in enumerate(found):
+        if abs(other[0] - point[0]) < 0.7 and abs(other[1] - point[1]) < 0.7:
+            return k
+    found.append(np.asarray(point, dtype=np.float64))
+    heights.append(max(height, 1e-3))
+    return len(found) - 1
+
+
+def _close_groups(centres: Mapping[int, Floats], sigma: Floats) -> list[list[int]]:
+    """Group beads whose fit windows overlap enough to disturb each other."""
+    groups: list[list[int]] = []
+    for b, at in centres.items():
+        reach = 0.5 * window_radius(float(sigma[b])) + 2.0 * float(sigma[b])
+        touching = [g for g in groups if any(np.hypot(*(centres[o] - at)) < reach for o in g)]
+        merged = [b, *(o for g in touching for o in g)]
+        groups = [g for g in groups if g not in touching]
+        groups.append(sorted(merged))
+    return groups

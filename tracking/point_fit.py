@@ -1,0 +1,84 @@
+"""Quads fitted to known positions of bound points: key poses from meshes in correspondence, and the limit of a rig."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.arrays import Floats
+from calibration.transforms import fit_rigid, rotation_from_vector
+from tracking.deformation import CageRig
+from tracking.quads import QuadPose
+from tracking.rigidity import rigidity_term
+
+__all__ = ["fit_to_points", "moved", "rigid_start"]
+
+
+def moved(pose: QuadPose, step: Floats) -> QuadPose:
+    """Apply a (6 Q,) step: per quad a left rotation vector (rad), then a displacement (mm)."""
+    steps = step.reshape(-1, 6)
+    return QuadPose(rotation_from_vector(steps[:, :3]) @ pose.rotations, pose.centres + steps[:, 3:])
+
+
+def rigid_start(cage_rig: CageRig, rest_points: Floats, target: Floats) -> QuadPose:
+    """Return the rest pose moved rigidly onto target points."""
+    fit = fit_rigid(rest_points, target)
+    rest = cage_rig.rig.rest
+    return QuadPose(fit.rotation @ rest.rotations, fit.apply(rest.centres))
+
+
+def fit_to_points(
+    cage_rig: CageRig,
+    binding: Floats,
+    target: Floats,
+    start: QuadPose,
+    *,
+    rigidity: float = 1e-3,
+    iterations: int = 20,
+    tolerance: float = 1e-3,
+) -> QuadPose:
+    """Pose the quads so that bound points reach their targets, in the least-squares sense.
+
+    Args:
+        cage_rig: quads and cage.
+        binding: (P, 4 Q + F) coordinates of the points.
+        target: (P, 3) where they should be, mm; NaN rows are not used.
+        start: first guess.
+        rigidity: weight of neighbours keeping their rest places relative to each other, against one point.
+        iterations: most Gauss-Newton steps.
+        tolerance: stop when no quad's centre moves by more, mm.
+    """
+    seen = np.isfinite(target).all(axis=1)
+    rows, target = np.ascontiguousarray(binding[seen], np.float64), target[seen]
+    pose = start
+    size = float(np.mean(np.linalg.norm(cage_rig.rig.corners, axis=-1)))
+    metric = np.tile(np.repeat([size**2, 1.0], 3), len(cage_rig.rig))
+    damping = 1e-4
+    cost = _cost(cage_rig, rows, target, pose, rigidity)
+    for _ in range(iterations):
+        jacobian = cage_rig.point_jacobian(rows, cage_rig.derivatives(pose)).reshape(3 * len(rows), -1)
+        residual = (cage_rig.deform(rows, pose) - target).ravel()
+        rigid_residual, rigid_jacobian = rigidity_term(cage_rig.rig, pose)
+        scale = len(rows) / len(cage_rig.rig) * rigidity
+        hessian = jacobian.T @ jacobian + scale * rigid_jacobian.T @ rigid_jacobian
+        gradient = jacobian.T @ residual + scale * rigid_jacobian.T @ rigid_residual
+        while True:
+            step: Floats = np.linalg.solve(
+                hessian + damping * len(rows) / len(metric) * np.diag(metric), -gradient
+            ).astype(np.float64)
+            candidate = moved(pose, step)
+            new_cost = _cost(cage_rig, rows, target, candidate, rigidity)
+            if new_cost <= cost or damping > 1e6:
+                break
+            damping *= 10
+        if new_cost > cost:
+            break
+        pose, cost, damping = candidate, new_cost, max(damping / 5, 1e-6)
+        if np.abs(step.reshape(-1, 6)[:, 3:]).max() < tolerance:
+            break
+    return pose
+
+
+def _cost(cage_rig: CageRig, rows: Floats, target: Floats, pose: QuadPose, rigidity: float) -> float:
+    residual = cage_rig.deform(rows, pose) - target
+    rigid = rigidity_term(cage_rig.rig, pose, derivatives=False)[0]
+    return float(np.sum(residual**2) + len(rows) / len(cage_rig.rig) * rigidity * np.sum(rigid**2))

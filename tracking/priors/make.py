@@ -1,0 +1,128 @@
+"""Make the built-in priors: ``python -m tracking.priors.make [mouse rat human]`` (needs the extra ``train``).
+
+Each is trained on made-up motions of the built-in body and on their mirror images; never on the kind of motion that
+the body's sample recording shows, nor on its seeds, so that a score on a sample is a score on something new. On real
+walks (CMU) leaving out the made-up walk makes no difference.
+
+The quads here are one per joint and end point: the prior is one of the skeleton's poses, and a subject's own quads
+take it over (`tracking.prior_scaling`).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.arrays import Floats
+from skeleton.bodies import BODIES, load_body
+from skeleton.motions import make_motion, motion_names
+from skeleton.tree import Skeleton
+from tracking.gplvm import GplvmPrior
+from tracking.gplvm_training import GplvmOptions, train_gplvm
+from tracking.prior import fit_linear_prior
+from tracking.prior_files import builtin_prior_path, save_prior
+from tracking.quad_attachment import QuadAttachment, attach_quads
+from tracking.quads import QuadRig, Region
+from tracking.training_poses import TrainingPoses, joined, mirrored, poses_from_skeleton, reconstruction_error
+
+__all__ = ["LEFT_OUT", "TEST_SEED", "TRAINING_SEEDS", "joint_quads", "made_up_poses", "train_builtin"]
+
+TRAINING_SEEDS = (70101, 70102, 70103)
+TEST_SEED = 70999
+#: The motion of each body's sample recording.
+LEFT_OUT = {"mouse": "explore", "rat": "walk", "human": "walk"}
+LATENT_DIM = 12
+POSES = 200
+SECONDS, RATE_HZ = 8.0, 15.0
+
+_log = logging.getLogger(__name__)
+
+
+def joint_quads(skeleton: Skeleton) -> QuadRig:
+    """One square quad at each joint and at each end of the body, as wide as half its bone."""
+    rest = skeleton.forward(skeleton.rest()).positions[0]
+    inner = {int(parent) for parent in skeleton.parents if parent >= 0}
+    places: dict[str, tuple[Floats, float]] = {}
+    regions: dict[int, list[str]] = {}
+    for index, (joint, parent) in enumerate(zip(skeleton.joints, skeleton.parents, strict=True)):
+        bone = rest[index] - rest[parent] if parent >= 0 else rest[1] - rest[index]
+        places[joint.name] = (rest[index], float(np.linalg.norm(bone)))
+        regions.setdefault(index, []).append(joint.name)
+        if parent >= 0:
+            regions[int(parent)].append(joint.name)
+    for site in skeleton.sites:
+        carrier = skeleton.index(site.segment)
+        if carrier not in inner:
+            places[site.name] = (rest[carrier] + site.offset, float(np.linalg.norm(site.offset)))
+            regions[carrier].append(site.name)
+    names = tuple(places)
+    size = float(np.median([bone for _, bone in places.values() if bone > 0]))
+    extents = np.array([[0.5 * min(max(bone, 0.5 * size), 2.0 * size)] * 4 for _, bone in places.values()])
+    return QuadRig(
+        name=skeleton.name,
+        quad_names=names,
+        rotations=np.broadcast_to(np.eye(3), (len(names), 3, 3)),
+        centres=np.array([centre for centre, _ in places.values()]),
+        extents=extents,
+        regions=tuple(
+            Region(skeleton.joint_names[index], tuple(names.index(quad) for quad in quads))
+            for index, quads in regions.items()
+            if len(quads) > 1
+        ),
+        root=0,
+    )
+
+
+def made_up_poses(attachment: QuadAttachment, motions: tuple[str, ...], seed: int) -> TrainingPoses:
+    """Poses of made-up motions of one seed."""
+    skeleton = attachment.skeleton
+    clips = []
+    for number, name in enumerate(motions):
+        rng = np.random.default_rng([seed, number])
+        motion = make_motion(skeleton, name, rate_hz=RATE_HZ, rng=rng, seconds=SECONDS)
+        clips.append(poses_from_skeleton(attachment, skeleton.forward(motion.coordinates), f"{name}-{seed}"))
+    return joined(clips)
+
+
+def train_builtin(body: str) -> tuple[GplvmPrior, TrainingPoses, str]:
+    """Train the prior of a built-in body; returns it with its training poses and one line on its quality."""
+    skeleton = load_body(body)
+    attachment = attach_quads(joint_quads(skeleton), skeleton)
+    motions = tuple(name for name in motion_names(skeleton) if name != LEFT_OUT[body])
+    every = joined([made_up_poses(attachment, motions, seed) for seed in TRAINING_SEEDS])
+    chosen = joined([every, mirrored(attachment, every)]).representative(POSES)
+    chart = chosen.chart()
+    vectors = chosen.vectors(chart)
+    options = GplvmOptions(latent_dim=LATENT_DIM, restarts=2, iterations=400)
+    names = chosen.rig.quad_names
+    trained = train_gplvm(vectors, chart, options, np.random.default_rng(0), rig_name=body, quad_names=names)
+    prior = replace(trained.prior, training_segments=chosen.segments)
+    held_out = made_up_poses(attachment, (LEFT_OUT[body],), TEST_SEED)
+    error = reconstruction_error(prior, held_out)
+    linear = fit_linear_prior(vectors, LATENT_DIM, chart, rig_name=body, quad_names=names)
+    flat = reconstruction_error(linear, held_out)
+    quality = (
+        f"{body}: {len(chosen)} of {2 * len(every)} poses, {len(names)} quads, log-likelihood "
+        f"{trained.report.log_likelihood:.0f}; poses of '{LEFT_OUT[body]}', not trained on: quads "
+        f"{error.centre_mm:.2f} mm, {error.rotation_deg:.1f} deg off "
+        f"(principal components {flat.centre_mm:.2f} mm, {flat.rotation_deg:.1f} deg)"
+    )
+    return prior, chosen, quality
+
+
+def main() -> None:
+    """Train and write the priors named on the command line, or all."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for body in sys.argv[1:] or BODIES:
+        prior, _, quality = train_builtin(body)
+        path: Path = builtin_prior_path(body)
+        save_prior(prior, path)
+        _log.info("%s; %d kB", quality, path.stat().st_size // 1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The subject's size: the scale of a built-in body that overlaps the silhouettes best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from calibration.arrays import Floats
+from calibration.rig import Rig
+from tracking.contours import Observation
+from tracking.initialisation import Finder
+from tracking.solver import FrameFit, FrameSolver, Settings
+from tracking.subject import Subject, scaled_subject
+
+__all__ = ["find_scale", "make_solver"]
+
+
+def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) -> FrameSolver:
+    """Return a solver of a subject seen by a rig."""
+    return FrameSolver(
+        subject.cage_rig,
+        subject.outline_template,
+        rig.packed(),
+        [camera.size for camera in rig.cameras],
+        subject.prior,
+        settings=settings,
+    )
+
+
+def find_scale(
+    subject: Subject,
+    rig: Rig,
+    observe: Callable[[int], Observation],
+    frames: Sequence[int],
+    *,
+    up: Floats,
+    settings: Settings | None = None,
+) -> float:
+    """Estimate the factor between subject and template from a few frames.
+
+    Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far; the mean overlap is
+    maximised on a parabola through its best three values.
+    """
+    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
+    looks = [observe(frame) for frame in frames]
+    starts = [finder.find(look, keep=6, finish=2)[0] for look in looks]
+    scale = 1.0
+    for spread in (0.05, 0.02):
+        trials = scale * (1.0 + spread * np.arange(-1, 2))
+        while True:
+            fits = [_fits(subject, rig, settings, float(value), looks, starts) for value in trials]
+            scores = np.array([np.mean([fit.agreement for fit in row]) for row in fits])
+            best = int(np.argmax(scores))
+            if best == 1 or not 0.7 < trials[best] < 1.4:
+                break
+            trials = trials[best] * (1.0 + spread * np.arange(-1, 2))
+        starts = fits[best]
+        left, middle, right = scores
+        bend = left - 2 * middle + right
+        offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
+        scale = float(trials[1] + np.clip(offset, -1.0, 1.0) * (trials[1] - trials[0]))
+    return scale
+
+
+def _fits(
+    subject: Subject,
+    rig: Rig,
+    settings: Settings | None,
+    scale: float,
+    looks: Sequence[Observation],
+    starts: Sequence[FrameFit],
+) -> list[FrameFit]:
+    solver = make_solver(scaled_subject(subject, scale), rig, settings)
+    return [solver.fit(look, start.pose, start.latent) for look, start in zip(looks, starts, strict=True)]

@@ -1,0 +1,367 @@
+"""Silhouette contours, the main data term: the model's outline in each view against the observed one, both ways.
+
+For each view the deformed template is projected and filled. Edges between a face that looks at the camera and one that
+looks away, with nothing of the body beyond them, make the model's outline. Each model sample is paired with the nearest
+observed one of like normal, and each observed sample with the nearest model one, so that the outline neither exceeds
+the silhouette nor leaves a part of it unexplained (a one-sided term lets the template shrink). A pair's residual is its
+distance along the observed normal, brought to millimetres at the body's depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.arrays import Bytes, Floats, Ints
+from calibration.compiled import compiled, compiled_parallel, prange
+from calibration.errors import InputError
+from calibration.projection import project_point, project_point_with_jacobian
+from tracking.contours import Observation
+from tracking.rasteriser import fill_triangles
+
+__all__ = ["Matches", "Outline", "OutlineMatcher", "PackedObservation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """The edges of a closed mesh.
+
+    Attributes:
+        faces: (F, 3) triangles.
+        edges: (E, 2) vertices of each edge.
+        sides: (E, 2) the two faces at it.
+        beyond: (E,) the vertex of the first face that is not on the edge.
+    """
+
+    faces: Ints
+    edges: Ints
+    sides: Ints
+    beyond: Ints
+
+    @classmethod
+    def of(cls, faces: Ints) -> Outline:
+        """Collect the edges of a closed mesh.
+
+        Raises:
+            InputError: an edge does not have two faces.
+        """
+        faces = np.ascontiguousarray(faces, np.int64)
+        half = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+        edges, inverse, count = np.unique(np.sort(half, axis=1), axis=0, return_inverse=True, return_counts=True)
+        if (count != 2).any():
+            raise InputError(
+                f"the template is not closed: {int((count != 2).sum())} edges do not have two faces; "
+                f"fill its holes and join double vertices"
+            )
+        order = np.argsort(inverse.ravel(), kind="stable").reshape(-1, 2)
+        opposite = faces[:, [2, 0, 1]].ravel()
+        return cls(faces, edges, order // 3, opposite[order[:, 0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Pairs of model and observed outline samples of all views.
+
+    Attributes:
+        first, second: (N,) the model sample is the middle of these two template vertices.
+        directions: (N, 3) unit world direction along which the residual grows.
+        residuals: (N,) model minus observed along it, mm.
+        weights: (N,) share of outline each pair stands for.
+        view: (N,) camera.
+        overlap: (C,) intersection over union of the two silhouettes; NaN where the camera saw nothing.
+    """
+
+    first: Ints
+    second: Ints
+    directions: Floats
+    residuals: Floats
+    weights: Floats
+    view: Ints
+    overlap: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PackedObservation:
+    """One frame's views stacked: masks (C, H, W), areas (C,) px, targets (C, N, 4) points and normals, counts (C,)."""
+
+    masks: Bytes
+    areas: Ints
+    targets: Floats
+    counts: Ints
+
+
+class OutlineMatcher:
+    """Pairs a deforming template's outlines with observed silhouettes, through one rig of cameras."""
+
+    def __init__(self, outline: Outline, camera_rows: Floats, sizes: Sequence[tuple[int, int]]) -> None:
+        """Prepare for cameras given as packed rows (C, 36) and sizes (width, height)."""
+        self._outline = outline
+        self._cameras = np.ascontiguousarray(camera_rows, np.float64)
+        height, width = max(size[1] for size in sizes), max(size[0] for size in sizes)
+        self._canvas = np.zeros((len(sizes), height, width), np.uint8)
+        self._sizes = np.array(sizes, np.int64)
+
+    def pack(self, observation: Observation) -> PackedObservation:
+        """Stack one frame's views for the compiled matcher."""
+        views = observation.views
+        counts = np.array([len(view.points) for view in views], np.int64)
+        targets = np.zeros((len(views), max(int(counts.max(initial=0)), 1), 4))
+        masks = np.zeros(self._canvas.shape, np.uint8)
+        for index, view in enumerate(views):
+            targets[index, : counts[index], :2] = view.points
+            targets[index, : counts[index], 2:] = view.normals
+            masks[index, : view.mask.shape[0], : view.mask.shape[1]] = view.mask
+        return PackedObservation(masks, np.array([view.area for view in views], np.int64), targets, counts)
+
+    def match(
+        self,
+        vertices: Floats,
+        observed: PackedObservation,
+        *,
+        reach: float,
+        model_samples: int = 160,
+        one_sided: bool = False,
+    ) -> Matches:
+        """Pair outlines for a deformed template.
+
+        Args:
+            vertices: (V, 3) template, mm.
+            observed: silhouettes, from `pack`.
+            reach: pairs further apart than this are not made, mm.
+            model_samples: about how many model samples per view are paired with observed ones.
+            one_sided: True pairs model with observed samples only (for ablation).
+        """
+        masks, areas, targets, counts = observed.masks, observed.areas, observed.targets, observed.counts
+        most = 3 * model_samples + targets.shape[1]
+        pairs = np.empty((len(counts), most, 2), np.int64)
+        numbers = np.empty((len(counts), most, 5))
+        made = np.zeros(len(counts), np.int64)
+        overlap = np.full(len(counts), np.nan)
+        _match_views(
+            np.ascontiguousarray(vertices, np.float64),
+            self._outline.faces,
+            self._outline.edges,
+            self._outline.sides,
+            self._outline.beyond,
+            self._cameras,
+            self._sizes,
+            masks,
+            areas,
+            targets,
+            counts,
+            float(reach),
+            model_samples,
+            one_sided,
+            self._canvas,
+            pairs,
+            numbers,
+            made,
+            overlap,
+        )
+        keep = np.arange(most)[None, :] < made[:, None]
+        view = np.repeat(np.arange(len(counts)), made)
+        flat, table = pairs[keep], numbers[keep]
+        return Matches(flat[:, 0], flat[:, 1], table[:, :3], table[:, 3], table[:, 4], view, overlap)
+
+
+@compiled_parallel
+def _match_views(
+    vertices: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    beyond: Ints,
+    cameras: Floats,
+    sizes: Ints,
+    masks: Bytes,
+    areas: Ints,
+    targets: Floats,
+    counts: Ints,
+    reach: float,
+    model_samples: int,
+    one_sided: bool,
+    canvas: Bytes,
+    pairs: Ints,
+    numbers: Floats,
+    made: Ints,
+    overlap: Floats,
+) -> None:
+    for c in prange(len(cameras)):
+        if counts[c] == 0:
+            continue
+        made[c], overlap[c] = _match_view(
+            vertices, faces, edges, sides, beyond, cameras[c], sizes[c], masks[c], areas[c],
+            targets[c, : counts[c]], reach, model_samples, one_sided, canvas[c], pairs[c], numbers[c],
+        )  # fmt: skip
+
+
+@compiled
+def _match_view(
+    vertices: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    beyond: Ints,
+    camera: Floats,
+    size: Ints,
+    mask: Bytes,
+    area: int,
+    targets: Floats,
+    reach: float,
+    model_samples: int,
+    one_sided: bool,
+    canvas: Bytes,
+    pairs: Ints,
+    numbers: Floats,
+) -> tuple[int, float]:
+    width, height = size[0], size[1]
+    pixels = np.empty((len(vertices), 2))
+    for i in range(len(vertices)):
+        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    low_x, low_y, high_x, high_y = _bounds(pixels, width, height)
+    image = canvas[:height, :width]
+    image[low_y : high_y + 1, low_x : high_x + 1] = 0
+    fill_triangles(pixels, faces, 1, image)
+    common, drawn = 0, 0
+    for row in range(low_y, high_y + 1):
+        for column in range(low_x, high_x + 1):
+            drawn += image[row, column]
+            common += image[row, column] & mask[row, column]
+    union = area + drawn - common
+    toward = np.empty(len(faces), np.bool_)
+    for f in range(len(faces)):
+        a, b, d = pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]]
+        toward[f] = (b[0] - a[0]) * (d[1] - a[1]) - (b[1] - a[1]) * (d[0] - a[0]) < 0
+    # Model outline: position, outward normal, length, edge
+    outline = np.empty((len(edges), 5))
+    which = np.empty(len(edges), np.int64)
+    found = 0
+    total = 0.0
+    for e in range(len(edges)):
+        if toward[sides[e, 0]] == toward[sides[e, 1]]:
+            continue
+        a, b, inner = pixels[edges[e, 0]], pixels[edges[e, 1]], pixels[beyond[e]]
+        x, y = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])
+        if not (x > 1.5 and y > 1.5 and x < width - 2.5 and y < height - 2.5):
+            continue
+        nx, ny = b[1] - a[1], a[0] - b[0]
+        length = np.sqrt(nx * nx + ny * ny)
+        if length < 1e-6:
+            continue
+        nx, ny = nx / length, ny / length
+        if nx * (inner[0] - x) + ny * (inner[1] - y) > 0:
+            nx, ny = -nx, -ny
+        # Only an edge with nothing of the body just outside bounds the silhouette.
+        row, column = int(np.floor(y + 1.6 * ny + 0.5)), int(np.floor(x + 1.6 * nx + 0.5))
+        within = low_x <= column <= high_x and low_y <= row <= high_y  # outside the bounds the canvas is not cleared
+        if within and image[row, column] != 0:
+            continue
+        outline[found, 0], outline[found, 1] = x, y
+        outline[found, 2], outline[found, 3], outline[found, 4] = nx, ny, length
+        which[found] = e
+        total += length
+        found += 1
+    score = common / union if union > 0 else 0.0
+    if found == 0:
+        return 0, score
+    by_point = np.empty((2, 3))
+    scratch = np.empty((2, 16))
+    count = 0
+    # Model to observed, sampled evenly along the outline
+    spacing = total / model_samples
+    carry = 0.0
+    for m in range(found):
+        carry += outline[m, 4]
+        if carry < spacing:
+            continue
+        share = carry
+        carry = 0.0
+        x, y, nx, ny = outline[m, 0], outline[m, 1], outline[m, 2], outline[m, 3]
+        best, at = np.inf, -1
+        for t in range(len(targets)):
+            if nx * targets[t, 2] + ny * targets[t, 3] < 0.4:
+                continue
+            dx, dy = targets[t, 0] - x, targets[t, 1] - y
+            square = dx * dx + dy * dy
+            if square < best:
+                best, at = square, t
+        if at >= 0 and count < len(pairs):
+            count += _store(
+                vertices, edges[which[m]], camera, x, y, targets[at], best, share, reach, by_point, scratch,
+                pairs[count], numbers[count],
+            )  # fmt: skip
+    if one_sided:
+        return count, score
+    # Observed to model
+    per_target = total / len(targets)
+    for t in range(len(targets)):
+        tx, ty, mx, my = targets[t, 0], targets[t, 1], targets[t, 2], targets[t, 3]
+        best, at = np.inf, -1
+        for m in range(found):
+            if mx * outline[m, 2] + my * outline[m, 3] < 0.4:
+                continue
+            dx, dy = tx - outline[m, 0], ty - outline[m, 1]
+            square = dx * dx + dy * dy
+            if square < best:
+                best, at = square, m
+        if at >= 0 and count < len(pairs):
+            count += _store(
+                vertices, edges[which[at]], camera, outline[at, 0], outline[at, 1], targets[t], best, per_target, reach,
+                by_point, scratch, pairs[count], numbers[count],
+            )  # fmt: skip
+    return count, score
+
+
+@compiled
+def _bounds(pixels: Floats, width: int, height: int) -> tuple[int, int, int, int]:
+    """Pixels within the image that hold all finite points: first and last column and row."""
+    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
+    for i in range(len(pixels)):
+        x, y = pixels[i, 0], pixels[i, 1]
+        if np.isfinite(x + y):
+            low_x, high_x = min(low_x, x), max(high_x, x)
+            low_y, high_y = min(low_y, y), max(high_y, y)
+    if not np.isfinite(low_x + low_y + high_x + high_y):
+        return 0, 0, -1, -1
+    return (
+        min(max(int(np.floor(low_x)), 0), width),
+        min(max(int(np.floor(low_y)), 0), height),
+        max(min(int(np.ceil(high_x)), width - 1), -1),
+        max(min(int(np.ceil(high_y)), height - 1), -1),
+    )
+
+
+@compiled
+def _store(
+    vertices: Floats,
+    edge: Ints,
+    camera: Floats,
+    x: float,
+    y: float,
+    target: Floats,
+    square: float,
+    share: float,
+    reach: float,
+    by_point: Floats,
+    scratch: Floats,
+    pair: Ints,
+    numbers: Floats,
+) -> int:
+    """Write one pair; return 1, or 0 where it is out of reach."""
+    a, b = vertices[edge[0]], vertices[edge[1]]
+    project_point_with_jacobian(
+        camera, 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]), by_point, scratch
+    )
+    gx = target[2] * by_point[0, 0] + target[3] * by_point[1, 0]
+    gy = target[2] * by_point[0, 1] + target[3] * by_point[1, 1]
+    gz = target[2] * by_point[0, 2] + target[3] * by_point[1, 2]
+    rate = np.sqrt(gx * gx + gy * gy + gz * gz)  # px per mm across the ray
+    if square > (reach * rate) ** 2:
+        return 0
+    pair[0], pair[1] = edge[0], edge[1]
+    numbers[0], numbers[1], numbers[2] = gx / rate, gy / rate, gz / rate
+    numbers[3] = (target[2] * (x - target[0]) + target[3] * (y - target[1])) / rate
+    numbers[4] = share / rate
+    return 1

@@ -1,0 +1,209 @@
+"""Subjects: everything the tracker must know of one animal or person.
+
+A subject is a built-in body (mouse, rat, human), or a folder made by `vivarig subject` that holds its template
+(`template.ply`), quads in the cage's pose (`cage_quads.toml`), prior (`prior.npz`) and points (`points.npz`).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from calibration.arrays import Floats, Ints
+from calibration.errors import InputError, nearest
+from calibration.files import atomic_path
+from capture.raycasting import open3d
+from skeleton.actor import build_actor
+from skeleton.bodies import BODIES
+from tracking.body_rig import BodyRig, place_body_rig
+from tracking.cage import Cage, build_cage, clearance
+from tracking.deformation import CageRig
+from tracking.gplvm import GplvmPrior
+from tracking.prior import LinearPrior
+from tracking.prior_files import load_prior, save_prior
+from tracking.prior_scaling import builtin_prior_for
+from tracking.quads import load_quad_rig, save_quad_rig
+from tracking.solver import Template
+
+__all__ = ["Subject", "builtin_subject", "coarse_template", "load_subject", "save_subject", "scaled_subject"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What the tracker must know of one subject.
+
+    Attributes:
+        name: for people.
+        body: built-in body it was made from.
+        cage_rig: quads and cage, in the cage's pose.
+        template: mesh bound to the cage, as it is written out.
+        outline_template: the same surface with fewer vertices, which the solver matches to outlines.
+        prior: learned poses of the quads.
+        marker_names, marker_vertices: virtual markers, as template vertices (M,).
+        joint_names: points inside the body that the cage carries; joint_points: (J, 3) in the cage's pose, mm.
+        joint_binding: (J, 4 Q + F) their coordinates.
+    """
+
+    name: str
+    body: str
+    cage_rig: CageRig
+    template: Template
+    outline_template: Template
+    prior: LinearPrior | GplvmPrior
+    marker_names: tuple[str, ...]
+    marker_vertices: Ints
+    joint_names: tuple[str, ...]
+    joint_points: Floats
+    joint_binding: Floats
+
+
+def builtin_subject(
+    body: str, *, lengths: Mapping[str, float] | float = 1.0, girth: Mapping[str, float] | float = 1.0
+) -> Subject:
+    """Make a subject from a built-in body, scaled.
+
+    Args:
+        body: "mouse", "rat" or "human".
+        lengths: length factor of all segments, or per joint (others 1).
+        girth: thickness factor, likewise.
+    """
+    if body not in BODIES:
+        raise InputError(f"unknown subject '{body}'; {nearest(body, BODIES)}, or give a folder of `vivarig subject`")
+    actor = build_actor(body, lengths=lengths, girth=girth)
+    placed = place_body_rig(actor)
+    # The shipped prior is one of the skeleton's poses; these quads take it over, whatever the lengths.
+    prior = builtin_prior_for(placed.attachment)
+    names = actor.skeleton.landmark_names
+    _, points = actor.skeleton.landmarks(placed.pose)
+    return _subject(
+        body, body, placed, actor.faces, prior, actor.marker_names, actor.marker_vertices, tuple(names), points[0]
+    )
+
+
+def _subject(
+    name: str,
+    body: str,
+    placed: BodyRig,
+    faces: Ints,
+    prior: LinearPrior | GplvmPrior,
+    marker_names: tuple[str, ...],
+    marker_vertices: Ints,
+    joint_names: tuple[str, ...],
+    joint_points: Floats,
+) -> Subject:
+    cage_rig = CageRig(placed.enclosure.rig, placed.enclosure.cage)
+    template = Template(placed.vertices, faces, cage_rig.bind(placed.vertices, what="template vertices"))
+    binding = cage_rig.bind(joint_points, what="joints")
+    coarse = coarse_template(cage_rig, template)
+    return Subject(
+        name, body, cage_rig, template, coarse, prior, marker_names, marker_vertices, joint_names, joint_points, binding
+    )
+
+
+def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
+    """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
+    if len(template.vertices) <= vertices:
+        return template
+    library = open3d()
+    mesh = library.geometry.TriangleMesh(
+        library.utility.Vector3dVector(template.vertices),
+        library.utility.Vector3iVector(template.faces.astype(np.int32)),
+    )
+    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
+    points = np.asarray(simple.vertices, dtype=np.float64)
+    faces = np.asarray(simple.triangles, dtype=np.int64)
+    depth = clearance(points, cage_rig.cage)[0]
+    if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
+        return template
+    return Template(points, faces, cage_rig.bind(points, what="template vertices"))
+
+
+def scaled_subject(subject: Subject, scale: float) -> Subject:
+    """Return the subject with all lengths multiplied by one factor: the same coordinates, normals' share scaled."""
+    rig = subject.cage_rig.rig
+    cage = subject.cage_rig.cage
+    grown = replace(rig, centres=rig.centres * scale, extents=rig.extents * scale)
+    chart = replace(subject.prior.chart, length_scale=subject.prior.chart.length_scale * scale)
+    columns = np.ones(subject.template.binding.shape[1])
+    columns[4 * len(rig) :] = scale
+    return replace(
+        subject,
+        cage_rig=CageRig(grown, Cage(cage.vertices * scale, cage.faces)),
+        template=_scaled(subject.template, scale, columns),
+        outline_template=_scaled(subject.outline_template, scale, columns),
+        prior=replace(subject.prior, chart=chart),
+        joint_points=subject.joint_points * scale,
+        joint_binding=subject.joint_binding * columns,
+    )
+
+
+def _scaled(template: Template, scale: float, columns: Floats) -> Template:
+    return Template(template.vertices * scale, template.faces, template.binding * columns)
+
+
+def save_subject(subject: Subject, folder: Path | str) -> Path:
+    """Write a subject as a folder whose quads can be edited by hand."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mesh = trimesh.Trimesh(subject.template.vertices, subject.template.faces, process=False)
+    with atomic_path(folder / "template.ply") as temporary:
+        mesh.export(temporary, file_type="ply", encoding="binary")
+    save_quad_rig(subject.cage_rig.rig, folder / "cage_quads.toml")
+    save_prior(subject.prior, folder / "prior.npz")
+    with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:
+        np.savez_compressed(
+            stream,
+            name=np.str_(subject.name),
+            body=np.str_(subject.body),
+            vertices=subject.template.vertices,
+            marker_names=np.array(subject.marker_names, dtype=np.str_),
+            marker_vertices=subject.marker_vertices,
+            joint_names=np.array(subject.joint_names, dtype=np.str_),
+            joint_points=subject.joint_points,
+        )
+    return folder
+
+
+def load_subject(name: str, *, base: Path | None = None) -> Subject:
+    """Return a built-in subject by name, or read one from its folder (relative to ``base``, then as given)."""
+    if name in BODIES:
+        return builtin_subject(name)
+    for folder in ([base / name] if base is not None else []) + [Path(name)]:
+        if (folder / "points.npz").is_file():
+            return _from_folder(folder)
+    raise InputError(
+        f"unknown subject '{name}': neither a built-in body ({', '.join(BODIES)}) nor a folder of `vivarig subject`"
+    )
+
+
+def _from_folder(folder: Path) -> Subject:
+    try:
+        with np.load(folder / "points.npz", allow_pickle=False) as archive:
+            points = {key: archive[key] for key in archive.files}
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise InputError(f"{folder / 'points.npz'}: damaged ({error}); make the subject again") from None
+    mesh = trimesh.load_mesh(folder / "template.ply", process=False)
+    vertices = np.asarray(points["vertices"], float)
+    faces = np.asarray(mesh.faces, np.int64)
+    rig = load_quad_rig(folder / "cage_quads.toml")
+    cage_rig = CageRig(rig, build_cage(rig))
+    prior = load_prior(folder / "prior.npz", rig_name=rig.name, quad_names=rig.quad_names)
+    template = Template(vertices, faces, cage_rig.bind(vertices, what=f"{folder / 'template.ply'} vertices"))
+    return Subject(
+        str(points["name"]),
+        str(points["body"]),
+        cage_rig,
+        template,
+        coarse_template(cage_rig, template),
+        prior,
+        tuple(str(word) for word in points["marker_names"]),
+        points["marker_vertices"].astype(np.int64),
+        tuple(str(word) for word in points["joint_names"]),
+        points["joint_points"],
+        cage_rig.bind(points["joint_points"], what="joints"),
+    )

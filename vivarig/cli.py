@@ -1,0 +1,115 @@
+"""The command line: ``vivarig <verb>``; one module per verb under ``vivarig/commands``.
+
+Exit codes: 0 done, 1 done but quality below its own threshold (said which), 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from calibration.errors import VivarigError, nearest
+from vivarig import __version__
+from vivarig.reporting import CommandReport, write_json
+
+__all__ = ["VERBS", "main"]
+
+#: Every verb with its line in ``vivarig --help``. A module is imported only when its verb is used.
+VERBS = {
+    "demo": "run the whole pipeline on a sample recording and open its report",
+    "board": "make a calibration board to print",
+    "calibrate": "turn board videos into rig.toml, with a report on its accuracy",
+    "sync": "estimate time offsets between cameras",
+    "silhouettes": "cut the subject out of the videos",
+    "hull": "reconstruct the visual hull of each frame",
+    "subject": "make a subject: template, quads, prior, skeleton, markers",
+    "train": "train a pose prior",
+    "track": "fit the template surface to each frame",
+    "skeleton": "recover the skeleton from the tracked surface",
+    "run": "all stages from videos to report, resumable",
+    "xray": "undistort, calibrate, track and triangulate X-ray beads",
+    "evaluate": "score results against truth, the HumanEva way",
+    "report": "make the HTML report of a recording",
+    "view": "look at a recording in 3D in the browser",
+    "export": "write results in the formats of other tools",
+    "convert": "convert rig and motion files between formats",
+    "simulate": "film a synthetic recording with known truth",
+}
+
+
+def _overview() -> str:
+    width = max(map(len, VERBS))
+    lines = [f"  {verb:<{width}}  {text}" for verb, text in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: vivarig <verb> [options]",
+            "",
+            "Markerless 3D motion capture of rodents and people from calibrated cameras.",
+            "",
+            *lines,
+            "",
+            "vivarig <verb> --help explains a verb with an example; vivarig --version prints the version.",
+        ]
+    )
+
+
+def _parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"vivarig {verb}",
+        description=textwrap.fill(module.HELP, 100),
+        epilog=f"example:\n{module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers of the report to FILE")
+    parser.add_argument("--verbose", action="store_true", help="log what happens inside")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0 if words else 2
+    if words[0] == "--version":
+        print(f"vivarig {__version__}")
+        return 0
+    verb = words[0]
+    if verb not in VERBS:
+        print(f"vivarig: unknown verb '{verb}'; {nearest(verb, VERBS)}", file=sys.stderr)
+        return 2
+    module = importlib.import_module(f"vivarig.commands.{verb}")
+    args = _parser(verb, module).parse_args(words[1:])
+    logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")
+    try:
+        report: CommandReport = module.run(args)
+        if args.json is not None:
+            write_json(args.json, report.numbers)
+    except VivarigError as error:
+        print(f"vivarig {verb}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"vivarig {verb}: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"vivarig {verb}: stopped; run it again to go on from here", file=sys.stderr)
+        return 130
+    for line in report.lines:
+        print(line)
+    if not report.quality_ok:
+        print(f"vivarig {verb}: quality below its threshold: {report.reason}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

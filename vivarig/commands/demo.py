@@ -1,0 +1,56 @@
+"""``vivarig demo``: the whole pipeline on a sample recording."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import webbrowser
+from pathlib import Path
+
+from calibration.errors import InputError
+from vivarig.commands import run as run_command
+from vivarig.reporting import CommandReport
+
+HELP = (
+    "Copy a sample recording to a folder of its own, run all stages on it and show the report. The samples are made by "
+    "the studio, so the report compares the result with the truth."
+)
+EXAMPLE = "  vivarig demo\n  vivarig demo human --folder /tmp/demo --open"
+
+SAMPLES = ("mouse", "human")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("sample", nargs="?", default="mouse", choices=SAMPLES, help="which sample recording")
+    parser.add_argument("--folder", type=Path, default=Path("demo"), help="where to work (default: ./demo)")
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
+    parser.add_argument("--workers", type=int, metavar="N", help="cores to use (default: all)")
+
+
+def samples_folder() -> Path:
+    """Return the folder of sample recordings of this checkout."""
+    folder = Path(__file__).resolve().parents[2] / "sample_data"
+    if not folder.is_dir():
+        raise InputError(
+            "the sample recordings are not here; run from a checkout of the repository, as `make demo` does"
+        )
+    return folder
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Copy, run, show."""
+    source = samples_folder() / args.sample
+    target = args.folder / args.sample
+    if not source.is_dir():
+        raise InputError(f"{source}: no such sample")
+    if not target.exists():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("results"))
+    words = argparse.Namespace(
+        recordings=[target], until="report", settings=[], again=[], workers=args.workers, cluster=None, processes=None
+    )
+    report = run_command.run(words)
+    page = (target / "results" / "report.html").resolve()
+    if args.open:
+        webbrowser.open(page.as_uri())
+    return CommandReport([*report.lines, f"open {page} in a browser"], report.numbers, report.quality_ok, report.reason)

@@ -1,0 +1,143 @@
+"""``vivarig evaluate``: score results against truth, the HumanEva way."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import InputError
+from capture.humaneva_folder import open_sequence
+from capture.recording import Recording, load_recording
+from skeleton.humaneva import limb_ends_from_joints, official_scores, truth_from_points
+from skeleton.motion_files import read_motion
+from skeleton.scoring import JointScores, score_joints
+from vivarig.bead_evaluation import bead_errors
+from vivarig.evaluation import (
+    JointSeries,
+    cage_estimate,
+    common_joints,
+    load_estimate,
+    load_joint_map,
+    load_truth,
+    score_lines,
+    write_score_plot,
+    write_score_table,
+)
+from vivarig.reporting import CommandReport
+from vivarig.submission import write_submission
+
+HELP = (
+    "Score a recording's skeleton against truth: mean 3D joint error in mm over all frames, doubtful and lost ones "
+    "included, with median, SD, per-joint and per-frame tables. Truth is the recording's truth.h5, a C3D, TRC or CSV "
+    "file, X-ray beads, or a sequence in HumanEva's folder layout."
+)
+EXAMPLE = """  vivarig evaluate mouse_07
+  vivarig evaluate walk --truth walk.c3d --map joints.toml --csv errors.csv --plot errors.png
+  vivarig evaluate s4 --humaneva HumanEva_II S4 Combo_4 --mode relative
+  vivarig evaluate rat_03 --truth beads"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("recording", type=Path, help="recording folder with results/skeleton.h5")
+    parser.add_argument("--truth", metavar="FILE", help="truth file, or the word 'beads' (default: truth.h5)")
+    parser.add_argument("--map", type=Path, metavar="TOML", help='lines of: truth_joint = "estimated_joint"')
+    parser.add_argument("--offset", type=float, default=0.0, metavar="FRAMES", help="truth frame at our first frame")
+    parser.add_argument("--align", choices=("none", "rigid", "similarity"), default="none", help="per frame; stated")
+    parser.add_argument("--relative", metavar="JOINT", help="positions relative to this joint, e.g. pelvis")
+    parser.add_argument(
+        "--humaneva", nargs=3, metavar=("ROOT", "SUBJECT", "ACTION"), help="official error against this sequence"
+    )
+    parser.add_argument(
+        "--mode", choices=("absolute", "relative", "relative_as_coded"), default="absolute",
+        help="of the official HumanEva error",
+    )  # fmt: skip
+    parser.add_argument("--first-image", type=int, default=1, metavar="N", help="HumanEva image number of our frame 0")
+    parser.add_argument("--pck", type=float, default=None, metavar="MM", help="also the share of joints within MM")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the errors of every frame and joint")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the errors (.png, .pdf, .svg)")
+    parser.add_argument("--submission", type=Path, metavar="XML", help="write HumanEva's submission file")
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Score and report."""
+    recording = load_recording(args.recording)
+    if args.truth == "beads":
+        return _beads(recording)
+    estimate = load_estimate(recording.results)
+    if args.submission is not None:
+        write_submission(args.submission, recording.name, estimate)
+    if args.humaneva is not None:
+        scores = _humaneva(args, estimate)
+        lines = score_lines(f"HumanEva, {args.mode}", scores)
+        numbers = scores.numbers()
+    else:
+        scores, lines, numbers = _plain(args, recording, estimate)
+    if args.pck is not None:
+        lines.append(f"  PCK at {args.pck:g} mm: {100 * scores.pck(args.pck):.1f} %")
+        numbers["pck"] = scores.pck(args.pck)
+    trusted = estimate.trust == 0
+    both = trusted & scores.valid
+    of_trusted = float(np.nanmean(scores.per_frame[both])) if both.any() else float("nan")
+    lines.append(f"  trusted frames: {100 * trusted.mean():.1f} %, their mean error {of_trusted:.2f} mm")
+    numbers |= {"trusted_share": float(trusted.mean()), "trusted_mean_mm": of_trusted}
+    if args.csv is not None:
+        write_score_table(args.csv, scores, estimate.trust)
+        lines.append(f"wrote {args.csv}")
+    if args.plot is not None:
+        write_score_plot(args.plot, scores, estimate.trust, recording.name)
+        lines.append(f"wrote {args.plot}")
+    return CommandReport(lines, numbers)
+
+
+def _plain(
+    args: argparse.Namespace, recording: Recording, estimate: JointSeries
+) -> tuple[JointScores, list[str], dict[str, object]]:
+    path = Path(args.truth) if args.truth else recording.folder / "truth.h5"
+    if not path.is_file():
+        raise InputError(f"{path}: no such truth file; name one with --truth")
+    truth, joint_map = load_truth(path), load_joint_map(args.map)
+
+    def score(series: JointSeries) -> JointScores:
+        names, e, t = common_joints(series, truth, joint_map, offset_frames=args.offset)
+        return score_joints(names, e, t, relative_to=args.relative, alignment=args.align)
+
+    scores = score(estimate)
+    lines, numbers = score_lines("skeleton", scores), scores.numbers()
+    cage = cage_estimate(recording.results)
+    if cage is not None and set(cage.names) & set(truth.names):
+        beside = score(cage)
+        lines += score_lines("joints carried by the cage", beside)
+        numbers["cage"] = beside.numbers()
+    return scores, lines, numbers
+
+
+def _humaneva(args: argparse.Namespace, estimate: JointSeries) -> JointScores:
+    root, subject, action = args.humaneva
+    sequence = open_sequence(root, subject, action)
+    if sequence.truth is None:
+        raise InputError(f"{root}: {subject}/{action} has no C3D truth (HumanEva withholds that of its test parts)")
+    motion = read_motion(sequence.truth)
+    points = {name: motion.positions[:, index] for index, name in enumerate(motion.names)}  # type: ignore[union-attr]
+    truth = truth_from_points(points)
+    sync = next(iter(sequence.sync.values()))
+    # image and mocap frames are numbered from 1; between two mocap frames the truth is interpolated
+    at = np.array([sync.mocap_frame(args.first_image + i) for i in range(len(estimate.positions))]) - 1
+    series = JointSeries(tuple(truth), np.stack(list(truth.values()), axis=1), sync.scale, np.zeros(0, np.int64))
+    ours = JointSeries(estimate.names, estimate.positions, 1.0, estimate.trust)
+    names, e, t = common_joints(ours, series, {name: name for name in truth}, offset_frames=float(at[0]))
+    ends_e = limb_ends_from_joints({name: e[:, i] for i, name in enumerate(names)})
+    ends_t = limb_ends_from_joints({name: t[:, i] for i, name in enumerate(names)})
+    return official_scores(ends_e, ends_t, mode=args.mode)
+
+
+def _beads(recording: Recording) -> CommandReport:
+    errors = bead_errors(recording)
+    lines = [
+        f"skin against bone: {errors.mean_mm:.3f} mm mean over {len(errors.names)} beads, {errors.frames} frames "
+        "(distance of each X-ray bead from where the markerless skeleton carries it)"
+    ]
+    lines += [f"  {name:<24} {segment:<16} {mm:.3f} mm" for name, segment, mm in errors.rows()]
+    return CommandReport(lines, errors.numbers())

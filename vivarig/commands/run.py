@@ -1,0 +1,113 @@
+"""``vivarig run``: all stages from videos to report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from calibration.errors import InputError, VivarigError
+from capture.recording import load_recording
+from vivarig.cluster import run_on_cluster
+from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording
+from vivarig.progress import progress_callback
+from vivarig.reporting import CommandReport
+
+HELP = (
+    "Run all stages on one or more recordings: silhouettes, hull, track, skeleton, report. What is done already is "
+    "kept; what was interrupted, changed or damaged is done again. Nothing you brought is changed. One failing "
+    "recording does not stop the others."
+)
+EXAMPLE = "  vivarig run mouse_07\n  vivarig run day1/* --set silhouettes.model=moving --until skeleton"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("recordings", type=Path, nargs="+", metavar="RECORDING", help="recording folders")
+    parser.add_argument("--until", default="report", choices=[s.name for s in STAGES], help="last stage to run")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="STAGE.OPTION=VALUE",
+        help="an option of a stage's own verb, e.g. hull.voxel=2; only what depends on it is done again",
+    )  # fmt: skip
+    parser.add_argument("--again", action="append", default=[], metavar="STAGE", help="redo this stage even if done")
+    parser.add_argument("--workers", type=int, metavar="N", help="cores to use (default: all)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="spread the recordings over this Dask scheduler")
+    parser.add_argument("--processes", type=int, metavar="N", help="spread the recordings over N local processes")
+
+
+def stage_options(settings: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the options per stage from words like ``hull.voxel=2``."""
+    found: dict[str, dict[str, str]] = {}
+    for word in settings:
+        name, equals, value = word.partition("=")
+        stage, dot, option = name.partition(".")
+        if not equals or not dot or not stage or not option:
+            raise InputError(f"--set wants STAGE.OPTION=VALUE, e.g. hull.voxel=2, got {word!r}")
+        found.setdefault(stage, {})[option] = value
+    return found
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Run the recordings one after the other."""
+    if args.workers is not None and args.workers < 1:
+        raise InputError(f"--workers must be at least 1, got {args.workers}")
+    options = RunOptions(args.until, stage_options(args.settings), args.workers, tuple(args.again))
+    lines: list[str] = []
+    numbers: dict[str, Any] = {}
+    failed: list[str] = []
+    poor: list[str] = []
+    for folder, outcomes in _outcomes(args, options):
+        if isinstance(outcomes, str):
+            if len(args.recordings) == 1:
+                raise InputError(outcomes)
+            failed.append(str(folder))
+            lines.append(f"{folder}: failed: {outcomes}")
+            numbers[str(folder)] = {"failed": outcomes}
+            continue
+        lines += _lines(folder, outcomes)
+        numbers[str(folder)] = {
+            outcome.name: {"status": outcome.status, "seconds": outcome.seconds,
+                           **(dict(outcome.report.numbers) if outcome.report else {})}
+            for outcome in outcomes
+        }  # fmt: skip
+        poor += [f"{folder}: {o.name}: {o.report.reason}" for o in outcomes if o.report and not o.report.quality_ok]
+    if failed and len(failed) == len(args.recordings):
+        raise InputError(f"every recording failed; the first: {lines[0]}")
+    reason = "; ".join([*(f"{name} failed" for name in failed), *poor])
+    return CommandReport(lines, numbers, not reason, reason)
+
+
+def _outcomes(args: argparse.Namespace, options: RunOptions) -> Iterator[tuple[Path, list[StageOutcome] | str]]:
+    """Yield each recording with its outcomes, or with what must be mended."""
+    if args.cluster is not None or args.processes is not None:
+        with progress_callback("recordings") as on_done:
+            done = run_on_cluster(
+                args.recordings, options, address=args.cluster, processes=args.processes, on_done=on_done
+            )
+        yield from done.items()
+        return
+    for folder in args.recordings:
+        try:
+            yield folder, _one(folder, options)
+        except VivarigError as error:
+            yield folder, str(error)
+
+
+def _one(folder: Path, options: RunOptions) -> list[StageOutcome]:
+    def tell(stage: str, text: str) -> None:
+        sys.stderr.write(f"{folder}: {stage}: {text}\n")
+        sys.stderr.flush()
+
+    return run_recording(load_recording(folder), options, tell)
+
+
+def _lines(folder: Path, outcomes: list[StageOutcome]) -> list[str]:
+    lines = [f"{folder}:"]
+    for outcome in outcomes:
+        took = f"{outcome.seconds:.1f} s" if outcome.status != "kept" else "kept from before"
+        lines.append(f"  {outcome.name:<12} {took}")
+        if outcome.report is not None:
+            lines += [f"    {line}" for line in outcome.report.lines]
+    return lines

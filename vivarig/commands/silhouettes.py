@@ -1,0 +1,82 @@
+"""``vivarig silhouettes``: cut the subject out of the videos."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from capture.masks import MaskFlag
+from capture.recording import load_recording
+from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recording
+from capture.silhouettes.sheets import contact_sheet
+from vivarig.progress import progress_callback
+from vivarig.reporting import CommandReport
+
+__all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
+
+HELP = "Cut the subject out of each camera's images and write results/silhouettes.h5."
+EXAMPLE = """  vivarig silhouettes mouse_07
+  vivarig silhouettes mouse_07 --model moving --sheet look.png --json silhouettes.json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    words = "; ".join(f"{name}: {text}" for name, text in MODELS.items())
+    parser.add_argument("recording", type=Path, help="recording folder")
+    parser.add_argument("--model", default="auto", choices=tuple(MODELS), help=words)
+    parser.add_argument(
+        "--threshold", type=float, default=None, metavar="SIGMA", help="strong evidence; weak is 0.45 of it"
+    )
+    parser.add_argument(
+        "--shadow-floor",
+        type=float,
+        default=None,
+        help="darkest brightness ratio taken for a shadow, 1: none (default: found by view agreement)",
+    )
+    parser.add_argument("--no-repair", action="store_true", help="store silhouettes as each camera sees them")
+    parser.add_argument(
+        "--sheet", type=Path, metavar="FILE", help="also write a contact sheet (PNG or JPEG) for your eyes"
+    )
+    parser.add_argument("--start", type=int, default=0, help="first frame")
+    parser.add_argument("--stop", type=int, default=None, help="frame to stop before")
+    parser.add_argument("--workers", type=int, default=None, help="threads (default: all cores)")
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Segment the recording."""
+    recording = load_recording(args.recording)
+    cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
+    options = ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair)
+    with progress_callback("silhouettes") as on_progress:
+        report = segment_recording(
+            recording, options=options, start=args.start, stop=args.stop, workers=args.workers, on_progress=on_progress
+        )
+    frames = len(report.flags)
+    lines = [f"{frames} frames, {len(report.names)} cameras: results/silhouettes.h5"]
+    found = (report.flags & (MaskFlag.NO_FRAME | MaskFlag.EMPTY | MaskFlag.FULL)) == 0
+    contradicted = (report.flags & MaskFlag.CONTRADICTED) != 0
+    means = [float(np.nanmean(column)) if np.isfinite(column).any() else float("nan") for column in report.agreement.T]
+    width = max(map(len, report.names))
+    for index, name in enumerate(report.names):
+        agreement = "no rig" if np.isnan(means[index]) else f"agreement {means[index]:.3f} IoU"
+        lines.append(
+            f"  {name:<{width}}  {report.models[index]:<8} found in {100 * found[:, index].mean():5.1f} % of frames, "
+            f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
+        )
+    if args.sheet is not None:
+        contact_sheet(recording, args.sheet)
+        lines.append(f"  contact sheet: {args.sheet}")
+    share = float(found.mean())
+    numbers = {
+        "frames": frames,
+        "cameras": list(report.names),
+        "models": list(report.models),
+        "found_share": found.mean(axis=0),
+        "agreement_iou": means,
+        "contradicted_share": contradicted.mean(axis=0),
+        "mean_area_px": report.area.mean(axis=0),
+    }
+    reason = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
+    return CommandReport(lines, numbers, not reason, reason)

@@ -1,0 +1,283 @@
+"""``vivarig train``: learn a pose prior from motion files, markers, key poses or made-up motions."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+import tracking
+from calibration.errors import InputError
+from capture.results import open_results
+from skeleton.actor import build_actor
+from skeleton.bodies import BODIES, load_body
+from skeleton.marker_sets import MarkerSet, builtin_markers, load_marker_set
+from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries, read_motion
+from skeleton.motions import make_motion, motion_names
+from tracking.body_rig import reference_pose
+from tracking.gplvm import GplvmPrior
+from tracking.gplvm_training import GplvmOptions, require_torch, train_gplvm
+from tracking.key_poses import load_key_poses, save_key_poses
+from tracking.latent_picture import draw_latent_space
+from tracking.mocap_points import known_points
+from tracking.motion_mapping import HUMAN_SEGMENTS
+from tracking.prior import LinearPrior, fit_linear_prior
+from tracking.prior_files import save_prior
+from tracking.quad_attachment import QuadAttachment, attach_posed_quads, attach_quads
+from tracking.quads import QuadRig, load_quad_rig
+from tracking.training_poses import (
+    TrainingPoses,
+    joined,
+    mirrored,
+    poses_from_markers,
+    poses_from_motion,
+    poses_from_skeleton,
+    reconstruction_error,
+)
+from vivarig.progress import progress_callback
+from vivarig.reporting import CommandReport
+
+HELP = (
+    "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "
+    "markers or beads, from key poses, or from made-up motions, become a latent space of 2 to 12 dimensions."
+)
+EXAMPLE = (
+    "  vivarig train --rig human walk.amc run.amc --rate-hz 120 --latent 8 -o human_walk.npz --picture latent.png\n"
+    "  vivarig train --rig human 07_*.bvh --unit-mm 56.444 --drop-first -o walks.npz\n"
+    "  vivarig train --rig mouse --made-up walk,rear,groom --seed 7 -o mouse.npz"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "motions", nargs="*", type=Path, help="motion files: .bvh, .amc (joints) or points (.c3d, .trc, .csv, ...)"
+    )
+    parser.add_argument("--rig", required=True, help="mouse, rat, human, a subject folder, or a quad rig .toml")
+    parser.add_argument("--body", help="built-in body whose skeleton carries the quads (default: the rig's name)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="prior to write (.npz)")
+    parser.add_argument("--key-poses", type=Path, action="append", default=[], help="key pose file (.toml)")
+    parser.add_argument("--recording", type=Path, help="tracked recording whose frames become key poses")
+    parser.add_argument("--frames", metavar="A,B,...", help="its frames (default: all trusted ones)")
+    parser.add_argument("--made-up", metavar="NAMES", help="made-up motions, separated by commas, or 'all'")
+    parser.add_argument("--seconds", type=float, default=6.0, help="length of each made-up motion (default 6)")
+    parser.add_argument("--latent", type=int, default=8, help="latent dimensions, 2 to 12 (default 8)")
+    parser.add_argument("--poses", type=int, default=150, help="most training poses, chosen to cover all (default 150)")
+    parser.add_argument("--inducing", type=int, help="sparse (FITC) form with so many inducing points")
+    parser.add_argument("--linear", action="store_true", help="principal components (needs no PyTorch)")
+    parser.add_argument("--mirror", action="store_true", help="add each pose reflected left to right")
+    parser.add_argument("--step", type=int, default=4, help="use every so many frames of a file (default 4)")
+    parser.add_argument(
+        "--held-out",
+        type=float,
+        default=0.2,
+        metavar="SHARE",
+        help="end of each motion kept aside for the error (default 0.2)",
+    )
+    parser.add_argument("--restarts", type=int, default=3, help="training restarts (default 3)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the restarts and made-up motions")
+    parser.add_argument("--picture", type=Path, help="picture of the latent space with poses (.png, .svg, .pdf)")
+    parser.add_argument("--save-poses", type=Path, help="write the training poses as an editable key pose file (.toml)")
+    parser.add_argument("--rate-hz", type=float, help="frame rate, for files that do not hold it")
+    parser.add_argument(
+        "--unit-mm", type=float, help="millimetres per file unit, if not in the file (CMU .bvh: 56.444)"
+    )
+    parser.add_argument("--up", choices=("x", "y", "z"), help="vertical axis, for files that do not hold it")
+    parser.add_argument("--drop-first", action="store_true", help="the first frame of a .bvh is a T-pose, not motion")
+    parser.add_argument("--marker-set", type=Path, help="where points sit on the segments (.toml), for files of points")
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Train a prior and write it."""
+    if not args.linear:
+        require_torch()
+    if not 0 <= args.held_out < 1:
+        raise InputError(f"--held-out must lie from 0 to below 1, got {args.held_out}")
+    target = _target(args.rig, args.body)
+    rig = target.rig
+    train, held_out = _gather(args, target)
+    train = train.representative(args.poses)
+    chart = train.chart()
+    vectors = train.vectors(chart)
+    linear = fit_linear_prior(vectors, args.latent, chart, rig_name=rig.name, quad_names=rig.quad_names)
+    lines = [f"{len(train)} training poses of {len(rig)} quads ({chart.dimension} numbers each)"]
+    numbers: dict[str, object] = {
+        "rig_name": rig.name,
+        "quad_names": list(rig.quad_names),
+        "poses": len(train),
+        "dimension": chart.dimension,
+        "latent_dim": args.latent,
+        "length_scale_mm": chart.length_scale,
+    }
+    prior: LinearPrior | GplvmPrior = linear
+    if not args.linear:
+        options = GplvmOptions(latent_dim=args.latent, restarts=args.restarts, inducing=args.inducing)
+        with progress_callback("training") as advance:
+            trained = train_gplvm(
+                vectors,
+                chart,
+                options,
+                np.random.default_rng(args.seed),
+                rig_name=rig.name,
+                quad_names=rig.quad_names,
+                on_progress=advance,
+            )
+        prior = trained.prior
+        if args.inducing is None and train.segments is not None:
+            prior = replace(trained.prior, training_segments=train.segments)
+        lines.append(
+            f"{args.latent} latent dimensions, log-likelihood {trained.report.log_likelihood:.0f} "
+            f"(restarts {', '.join(f'{value:.0f}' for value in trained.report.restarts)})"
+        )
+        numbers |= {
+            "log_likelihood": trained.report.log_likelihood,
+            "restarts": list(trained.report.restarts),
+            "noise": trained.prior.kernel.noise,
+        }
+    if held_out is not None:
+        for key, one in (("held_out", prior), ("held_out_linear", linear)):
+            error = reconstruction_error(one, held_out)
+            numbers[key] = {
+                "centre_mm": error.centre_mm,
+                "rotation_deg": error.rotation_deg,
+                "corner_mm": error.corner_mm,
+            }
+            if key == "held_out" or not args.linear:
+                kind = "principal components" if one is linear else "this prior"
+                lines.append(
+                    f"{len(held_out)} poses kept aside, shown by {kind}: quads {error.centre_mm:.1f} mm and "
+                    f"{error.rotation_deg:.1f} deg off, corners {error.corner_mm:.1f} mm (root mean square)"
+                )
+    save_prior(prior, args.output)
+    lines.append(f"prior written to {args.output}")
+    if args.picture is not None:
+        draw_latent_space(prior, rig, args.picture, sources=train.sources)
+        lines.append(f"picture of the latent space in {args.picture}")
+    if args.save_poses is not None:
+        save_key_poses(train, args.save_poses)
+        lines.append(f"training poses in {args.save_poses}")
+    return CommandReport(lines, numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """The quads to train for; with the skeleton that can carry them, unless they come as a bare file."""
+
+    rig: QuadRig
+    attachment: QuadAttachment | None
+
+
+def _target(name: str, body: str | None) -> _Target:
+    """Quads of a built-in body, of a subject folder, or of a quad rig file (in a body's rest pose)."""
+    path = Path(name)
+    if name in BODIES:
+        rig = load_quad_rig(Path(tracking.__file__).parent / "subjects" / name / "quads.toml")
+        return _Target(rig, attach_quads(rig, load_body(name)))
+    if (path / "cage_quads.toml").is_file():
+        rig = load_quad_rig(path / "cage_quads.toml")
+        with np.load(path / "points.npz", allow_pickle=False) as points:
+            skeleton = load_body(str(points["body"]))
+        return _Target(rig, attach_posed_quads(rig, skeleton, reference_pose(skeleton.name, skeleton)))
+    if not path.is_file():
+        raise InputError(
+            f"--rig {name}: neither a built-in body ({', '.join(BODIES)}) nor a subject folder of `vivarig subject` "
+            "nor a quad rig .toml"
+        )
+    rig = load_quad_rig(path)
+    body = body or (rig.name if rig.name in BODIES else None)
+    return _Target(rig, None if body is None else attach_quads(rig, load_body(body)))
+
+
+def _gather(args: argparse.Namespace, target: _Target) -> tuple[TrainingPoses, TrainingPoses | None]:
+    """Training poses, and those kept aside: the end of each motion."""
+    sets = [load_key_poses(path, target.rig) for path in args.key_poses]
+    if args.recording is not None:
+        sets.append(_tracked(args.recording, args.frames, target.rig))
+    clips: list[TrainingPoses] = []
+    mirror: list[TrainingPoses] = []
+    if args.motions or args.made_up:
+        attachment = target.attachment
+        if attachment is None:
+            raise InputError(f"rig '{target.rig.name}': which body carries its quads? give --body {'|'.join(BODIES)}")
+        clips += [_from_file(path, args, attachment) for path in args.motions]
+        clips += _made_up(args, attachment)
+    kept = [max(1, round(len(clip) * (1 - args.held_out))) for clip in clips]
+    train = [clip.subset(range(count)) for clip, count in zip(clips, kept, strict=True)]
+    if args.mirror and target.attachment is not None:
+        mirror = [mirrored(target.attachment, clip) for clip in train]
+    rest = [clip.subset(range(count, len(clip))) for clip, count in zip(clips, kept, strict=True)]
+    rest = [clip for clip in rest if len(clip)]
+    if not sets and not train:
+        raise InputError("nothing to train on: give motion files, --key-poses, --recording, or --made-up")
+    # A hundred poses measure the error well; projecting each takes time.
+    return joined(sets + train + mirror), joined(rest).representative(100) if rest else None
+
+
+def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses:
+    """Quads of tracked frames: those asked for, or all that are trusted."""
+    with open_results(recording / "results" / "track.h5", stage="track") as file:
+        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["quad_names"][:])
+        rotations, centres, trust = file["rotations"][:], file["centres"][:], file["trust"][:]
+    if names != rig.quad_names:
+        raise InputError(f"{recording}: tracked with other quads than rig '{rig.name}' has; track it with this subject")
+    if frames is None:
+        chosen = np.flatnonzero(trust == 0)
+    else:
+        try:
+            chosen = np.array([int(word) for word in frames.split(",")], np.int64)
+        except ValueError:
+            raise InputError(f"--frames: wanted numbers separated by commas, got '{frames}'") from None
+        if not ((chosen >= 0) & (chosen < len(trust))).all():
+            raise InputError(f"--frames: {recording} has frames 0 to {len(trust) - 1}, got {frames}")
+    chosen = chosen[np.isfinite(centres[chosen]).all(axis=(1, 2))]
+    if not len(chosen):
+        raise InputError(f"{recording}: none of these frames is tracked; run `vivarig track` first, or choose others")
+    return TrainingPoses(rig, rotations[chosen], centres[chosen], tuple(f"{recording.name}:{f}" for f in chosen))
+
+
+def _from_file(path: Path, args: argparse.Namespace, attachment: QuadAttachment) -> TrainingPoses:
+    if path.name == "beads.h5":
+        return _from_beads(path, args, attachment)
+    options = {"rate_hz": args.rate_hz, "unit_mm": args.unit_mm, "up": args.up, "drop_first": args.drop_first or None}
+    motion = read_motion(path, **options)
+    if isinstance(motion, JointMotion):
+        if attachment.skeleton.name != "human":
+            raise InputError(f"{path}: files of joint rotations are mapped to the human body only; give points instead")
+        return poses_from_motion(attachment, motion, HUMAN_SEGMENTS, path.name, step=args.step)
+    if isinstance(motion, CoordinateSeries):
+        raise InputError(f"{path}: holds named coordinates; give joint rotations (.bvh, .amc) or points")
+    markers: MarkerSeries = motion if motion.up in ("z", "") else motion.with_z_up()
+    marker_set = load_marker_set(args.marker_set) if args.marker_set else None
+    if marker_set is None and not set(builtin_markers(attachment.skeleton.name).names) & set(markers.names):
+        marker_set = known_points(attachment.skeleton, markers.names)
+    return poses_from_markers(attachment, markers, path.name, marker_set=marker_set, step=args.step)
+
+
+def _from_beads(path: Path, args: argparse.Namespace, attachment: QuadAttachment) -> TrainingPoses:
+    """X-ray beads of `vivarig xray triangulate`; by default named as those of the built-in body."""
+    with open_results(path, stage="beads") as file:
+        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["names"][:])
+        beads = MarkerSeries(names, file["filtered"][:], float(file.attrs["rate_hz"]), up="z")
+    if args.marker_set:
+        marker_set = load_marker_set(args.marker_set)
+    else:
+        known = build_actor(attachment.skeleton.name).implanted_beads
+        carriers = tuple(attachment.skeleton.joint_names[segment] for segment in known.segments)
+        # A bead sits in its bone: only the measurement and the body's own shape make it stray.
+        marker_set = MarkerSet(known.names, carriers, known.offsets, np.full(len(known.names), 0.5))
+    return poses_from_markers(attachment, beads, path.parent.parent.name, marker_set=marker_set, step=args.step)
+
+
+def _made_up(args: argparse.Namespace, attachment: QuadAttachment) -> list[TrainingPoses]:
+    if not args.made_up:
+        return []
+    skeleton = attachment.skeleton
+    wanted = motion_names(skeleton) if args.made_up == "all" else tuple(args.made_up.split(","))
+    clips = []
+    for number, name in enumerate(wanted):
+        rng = np.random.default_rng([args.seed, number])
+        motion = make_motion(skeleton, name.strip(), rate_hz=30.0, rng=rng, seconds=args.seconds)
+        clips.append(poses_from_skeleton(attachment, skeleton.forward(motion.coordinates), name.strip()))
+    return clips

@@ -1,0 +1,47 @@
+"""``vivarig view``: look at a recording in 3D in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from pathlib import Path
+
+from calibration.errors import InputError
+from capture.recording import load_recording
+from vivarig.report.findings import load_findings
+from vivarig.reporting import CommandReport
+from vivarig.viewer import Viewer
+
+HELP = (
+    "Show cameras with their images, hull, template, skeleton, markers and beads of a recording in the browser, with a "
+    "time slider. Only this machine can connect unless --host says otherwise."
+)
+EXAMPLE = "  vivarig view mouse_07\n  vivarig view mouse_07 --port 8090 --no-browser"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("recording", type=Path, help="recording folder")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1, this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=8080, help="port to serve on (default: 8080)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+
+def run(args: argparse.Namespace) -> CommandReport:
+    """Serve until interrupted."""
+    findings = load_findings(load_recording(args.recording))
+    if findings.frames == 0:
+        raise InputError(f"{args.recording}: no results to show; run `vivarig run {args.recording}` first")
+    viewer = Viewer(findings, args.host, args.port)
+    address = f"http://{args.host}:{viewer.port}"
+    sys.stderr.write(f"serving {address}; stop with Ctrl-C\n")
+    if not args.no_browser:
+        webbrowser.open(address)
+    try:
+        viewer.run_forever()
+    except KeyboardInterrupt:
+        viewer.stop()
+    return CommandReport(["viewer closed"], {"address": address})

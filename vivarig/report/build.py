@@ -1,0 +1,237 @@
+"""Put the report of a recording together from what its results hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import InputError
+from calibration.files import write_text
+from calibration.transforms import rotation_from_quaternion
+from capture.hull.result import flag_words
+from capture.masks import MaskFlag
+from capture.recording import Recording
+from skeleton.angles import inner_angles
+from skeleton.bodies import BODIES, load_body
+from skeleton.gait import gait_summary
+from skeleton.scoring import JointScores, score_joints
+from skeleton.tree import Pose, Skeleton
+from vivarig.evaluation import cage_estimate, common_joints, load_estimate, load_truth
+from vivarig.report.findings import Findings, load_findings
+from vivarig.report.page import Page
+from vivarig.report.pictures import contact_sheet, data_uri
+from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
+
+__all__ = ["build_report"]
+
+_WORST = 4
+
+
+def build_report(recording: Recording, path: Path) -> dict[str, object]:
+    """Write the report of a recording and return its headline figures."""
+    findings = load_findings(recording)
+    if findings.frames == 0:
+        raise InputError(f"{recording.folder}: no results yet; run `vivarig run {recording.folder.name}` first")
+    page = Page(f"{recording.name}: motion capture report")
+    scores = _scores(findings)
+    numbers = _headline(page, findings, scores)
+    if scores is not None:
+        _truth_section(page, findings, scores)
+    _quality_section(page, findings)
+    _tracking_section(page, findings)
+    _silhouette_section(page, findings)
+    _angles_section(page, findings)
+    _rig_section(page, findings)
+    write_text(path, page.html())
+    return numbers
+
+
+def _scores(findings: Findings) -> JointScores | None:
+    truth_file = findings.recording.folder / "truth.h5"
+    if findings.skeleton is None or not truth_file.is_file():
+        return None
+    names, estimate, truth = common_joints(load_estimate(findings.recording.results), load_truth(truth_file), {})
+    return score_joints(names, estimate, truth)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dict[str, object]:
+    recording = findings.recording
+    seconds = findings.frames / recording.rate_hz
+    page.note(
+        f"{findings.frames} frames at {recording.rate_hz:g} Hz ({seconds:.2f} s), {len(recording.footage)} cameras, "
+        f"subject: {recording.subject or 'none named'}. All lengths in millimetres."
+    )
+    cards: list[tuple[str, str, str]] = []
+    numbers: dict[str, object] = {"frames": findings.frames}
+    if scores is not None:
+        cards.append((f"{scores.mean:.2f} mm", "mean joint error against the truth, all frames", "good"))
+        numbers |= {"mean_joint_error_mm": scores.mean, "median_joint_error_mm": scores.median}
+    if findings.track is not None:
+        trusted = float((findings.track.trust == 0).mean())
+        mood = "good" if trusted >= 0.9 else "warn" if trusted >= 0.5 else "bad"
+        cards.append((_percent(trusted), "of frames trusted by the tracker", mood))
+        numbers["trusted_share"] = trusted
+    if findings.hull is not None:
+        share = float((findings.hull.volume > 0).mean())
+        cards.append((_percent(share), "of frames have a visual hull", "good" if share > 0.95 else "warn"))
+        numbers["hull_share"] = share
+    if findings.silhouettes is not None:
+        known = findings.silhouettes.agreement[np.isfinite(findings.silhouettes.agreement)]
+        if known.size:
+            cards.append((f"{known.mean():.3f}", "agreement of silhouettes between views (IoU)", ""))
+            numbers["silhouette_agreement_iou"] = float(known.mean())
+    if findings.skeleton is not None and np.isfinite(findings.skeleton.sigma).any():
+        sigma = float(np.nanmedian(findings.skeleton.sigma))
+        cards.append((f"{sigma:.2f} mm", "1 sigma of a joint (median), by the fit itself", ""))
+        numbers["joint_sigma_mm"] = sigma
+    page.cards(cards)
+    return numbers
+
+
+def _truth_section(page: Page, findings: Findings, scores: JointScores) -> None:
+    page.heading("Error against the truth")
+    page.note(
+        "This recording has a truth file. Error of a frame: mean distance over its joints, doubtful and lost frames "
+        "included, no alignment."
+    )
+    assert findings.skeleton is not None
+    trust = findings.track.trust if findings.track is not None else findings.skeleton.trust
+    page.picture(score_plot(scores, trust), "joint error over time and per joint")
+    rows = [("skeleton (inverse kinematics)", f"{scores.mean:.2f}", f"{scores.median:.2f}", f"{scores.sd:.2f}")]
+    cage = cage_estimate(findings.recording.results)
+    truth = load_truth(findings.recording.folder / "truth.h5")
+    if cage is not None and set(cage.names) & set(truth.names):
+        beside = score_joints(*common_joints(cage, truth, {}))
+        rows.append(("joints carried by the cage", f"{beside.mean:.2f}", f"{beside.median:.2f}", f"{beside.sd:.2f}"))
+    page.table(("joints", "mean mm", "median mm", "SD mm"), rows)
+
+
+def _quality_section(page: Page, findings: Findings) -> None:
+    page.heading("Quality over time")
+    page.picture(quality_plot(findings), "quality of each stage over time")
+    rows = []
+    if findings.track is not None:
+        words = findings.track.reasons
+        for code in np.unique(findings.track.reason[findings.track.trust > 0]):
+            text = words[code] if code < len(words) else f"reason {code}"
+            count = int(((findings.track.reason == code) & (findings.track.trust > 0)).sum())
+            rows.append((f"tracking: {text}", str(count)))
+    if findings.hull is not None:
+        for bit in range(16):
+            count = int((findings.hull.flags & (1 << bit) != 0).sum())
+            if count:
+                rows.append((f"hull: {flag_words(1 << bit)[0]}", str(count)))
+    if findings.silhouettes is not None:
+        for flag in MaskFlag:
+            count = int((findings.silhouettes.flags & int(flag) != 0).any(1).sum())
+            if count:
+                rows.append((f"silhouettes: {(flag.name or '').lower().replace('_', ' ')} in some view", str(count)))
+    if rows:
+        page.table(("what was noticed", "frames"), rows)
+
+
+def _cameras(findings: Findings) -> list[str]:
+    if findings.silhouettes is not None:
+        return findings.silhouettes.names
+    return [footage.name for footage in findings.recording.footage]
+
+
+def _tracking_section(page: Page, findings: Findings) -> None:
+    if findings.track is None:
+        return
+    page.heading("Tracked surface and skeleton")
+    page.note("Orange: outline of the tracked template. White and red: skeleton. Over the cameras' own images.")
+    middle = findings.frames // 2
+    sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"))
+    page.picture(data_uri(sheet), f"all cameras at frame {middle} with template and skeleton")
+    agreement = findings.track.agreement
+    per_frame = agreement if agreement.ndim == 1 else np.nanmean(agreement, axis=1)
+    worst = np.argsort(np.where(np.isfinite(per_frame), per_frame, -1.0), kind="stable")[:_WORST]
+    page.note(
+        "Worst frames, by agreement of the template with the silhouettes: "
+        + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f})" for frame in worst)
+    )
+    few = _cameras(findings)[:4]
+    sheet = contact_sheet(findings, few, [int(frame) for frame in worst], ("silhouette", "template", "skeleton"))
+    page.picture(data_uri(sheet), "worst frames")
+
+
+def _silhouette_section(page: Page, findings: Findings) -> None:
+    if findings.silhouettes is None:
+        return
+    page.heading("Silhouettes and hull")
+    page.note("Green: silhouette. Blue: outline of the visual hull.")
+    frames = sorted({0, findings.frames // 2, findings.frames - 1})
+    sheet = contact_sheet(findings, findings.silhouettes.names, frames, ("silhouette", "hull"))
+    page.picture(data_uri(sheet), "silhouettes and hulls")
+    rows = []
+    for index, name in enumerate(findings.silhouettes.names):
+        column, flags = findings.silhouettes.agreement[:, index], findings.silhouettes.flags[:, index]
+        known = column[np.isfinite(column)]
+        mean = f"{known.mean():.3f}" if known.size else "-"
+        found = float((flags & int(MaskFlag.NO_FRAME | MaskFlag.EMPTY | MaskFlag.FULL) == 0).mean())
+        contradicted = float((flags & int(MaskFlag.CONTRADICTED) != 0).mean())
+        rows.append((name, _percent(found), mean, _percent(contradicted)))
+    page.table(("camera", "subject found", "agreement IoU", "contradicted"), rows)
+
+
+def _angles_section(page: Page, findings: Findings) -> None:
+    skeleton = findings.skeleton
+    if skeleton is None or skeleton.body not in BODIES:
+        return
+    body = load_body(skeleton.body)
+    pose = Pose(skeleton.positions, rotation_from_quaternion(skeleton.rotations))
+    angles = inner_angles(body, pose)
+    if angles:
+        page.heading("Joint angles")
+        page.note("Inner angle of each limb joint in degrees, 180 for a straight one; lost frames are left out.")
+        degrees = np.degrees(np.stack(list(angles.values()), axis=1))
+        plot = angle_plot(list(angles), degrees, skeleton.rate_hz, skeleton.trust)
+        page.picture(plot, "joint angles over time")
+    _gait_section(page, findings, body, pose)
+
+
+def _gait_section(page: Page, findings: Findings, body: Skeleton, pose: Pose) -> None:
+    """Add the gait table where every frame has a pose; strides need whole sequences."""
+    skeleton = findings.skeleton
+    if skeleton is None or len(pose.positions) < 3 or not np.isfinite(pose.positions).all():
+        return
+    summary = gait_summary(body, pose, skeleton.rate_hz)
+    lost = int((skeleton.trust > 0).sum())
+    page.heading("Gait")
+    pitch, spread = summary.trunk_pitch_deg
+    page.note(
+        f"From floor contacts found by height and speed of the feet (floor at z = 0). Root speed "
+        f"{summary.speed_mm_s:.0f} mm/s, trunk pitch {pitch:.1f} +- {spread:.1f} degrees."
+        + (f" {lost} frames are not trusted." if lost else "")
+    )
+    rows = []
+    for name, foot in summary.feet.items():
+        count = str(foot.strides)
+        if foot.strides:
+            means = (foot.length_mm, foot.stride_s, foot.stance_s, foot.duty_factor)
+            cells = [f"{float(v.mean()):.3g}" for v in means]
+        else:
+            cells = ["-"] * 4
+        rows.append((name, count, *cells))
+    page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor"), rows)
+
+
+def _rig_section(page: Page, findings: Findings) -> None:
+    rig = findings.recording.rig
+    if rig is None:
+        return
+    page.heading("Cameras")
+    path = findings.skeleton.positions[:, 0] if findings.skeleton is not None else None
+    page.picture(rig_picture(rig, path), "camera layout")
+    page.note("Red: path of the subject's root joint.")
+    rows = [
+        (camera.name, f"{camera.size[0]} x {camera.size[1]}", camera.kind, ", ".join(f"{n:.0f}" for n in camera.centre))
+        for camera in rig
+    ]
+    page.table(("camera", "pixels", "kind", "centre x, y, z (mm)"), rows)

@@ -1,0 +1,195 @@
+"""What the results of a recording hold, read once for the report, the viewer and the exporters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.arrays import Bools, Floats, Ints, Singles
+from capture.masks import mask_cameras, read_agreement, read_flags
+from capture.recording import Recording
+from capture.results import open_results
+
+__all__ = [
+    "Beads",
+    "Findings",
+    "HullFindings",
+    "SilhouetteFindings",
+    "SkeletonFindings",
+    "TrackFindings",
+    "load_findings",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class SilhouetteFindings:
+    """Of ``silhouettes.h5``: camera names, agreement (T, C) IoU and flags (T, C)."""
+
+    path: Path
+    names: list[str]
+    agreement: Singles
+    flags: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class HullFindings:
+    """Of ``hull.h5``: volume (T,) mm^3, views used (T, C), agreement (T, C), flags (T,)."""
+
+    path: Path
+    volume: Floats
+    views_used: Bools
+    agreement: Floats
+    flags: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class TrackFindings:
+    """Of ``track.h5``: trust (T,), reason (T,) with its words, residual and view agreement (T,), markers (T, M, 3).
+
+    The template's vertices (T, V, 3) stay in the file; see `vertices_at`.
+    """
+
+    path: Path
+    trust: Ints
+    reason: Ints
+    reasons: tuple[str, ...]
+    residual: Floats
+    agreement: Floats
+    marker_names: tuple[str, ...]
+    markers: Floats
+    sigma: Floats | None
+    faces: NDArray[np.int32]
+    frames: int
+
+    def vertices_at(self, frame: int) -> Floats:
+        """Return the template (V, 3) of a frame, mm."""
+        with open_results(self.path, stage="track") as file:
+            return np.asarray(file["vertices"][frame], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SkeletonFindings:
+    """Of ``skeleton.h5``: joints, positions (T, J, 3), rotations wxyz (T, J, 4), coordinates (T, D), sigma (T, J)."""
+
+    path: Path
+    body: str
+    rate_hz: float
+    joint_names: tuple[str, ...]
+    parents: Ints
+    offsets: Floats
+    positions: Floats
+    rotations: Floats
+    coordinate_names: tuple[str, ...]
+    coordinates: Floats
+    sigma: Floats
+    trust: Ints
+    landmark_names: tuple[str, ...]
+    landmarks: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Beads:
+    """Of ``beads.h5``: names and positions (T, B, 3) mm."""
+
+    names: tuple[str, ...]
+    positions: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything that is there; None where a stage has not run."""
+
+    recording: Recording
+    silhouettes: SilhouetteFindings | None
+    hull: HullFindings | None
+    track: TrackFindings | None
+    skeleton: SkeletonFindings | None
+    beads: Beads | None
+
+    @property
+    def frames(self) -> int:
+        """Number of frames, by whatever stage has run."""
+        if self.skeleton is not None:
+            return len(self.skeleton.positions)
+        if self.track is not None:
+            return self.track.frames
+        if self.silhouettes is not None:
+            return len(self.silhouettes.flags)
+        return len(self.beads.positions) if self.beads is not None else 0
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
+
+
+def load_findings(recording: Recording) -> Findings:
+    """Read what the results folder holds."""
+    place = recording.results
+
+    def there(name: str) -> bool:
+        return (place / name).is_file()
+
+    return Findings(
+        recording,
+        _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
+        _hull(place / "hull.h5") if there("hull.h5") else None,
+        _track(place / "track.h5") if there("track.h5") else None,
+        _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
+        _beads(place / "beads.h5") if there("beads.h5") else None,
+    )
+
+
+def _silhouettes(path: Path) -> SilhouetteFindings:
+    return SilhouetteFindings(path, mask_cameras(path)[0], read_agreement(path), read_flags(path))
+
+
+def _hull(path: Path) -> HullFindings:
+    with open_results(path, stage="hull") as file:
+        return HullFindings(path, file["volume"][:], file["views_used"][:], file["agreement"][:], file["flags"][:])
+
+
+def _track(path: Path) -> TrackFindings:
+    with open_results(path, stage="track") as file:
+        frames = len(file["trust"])
+        return TrackFindings(
+            path,
+            np.asarray(file["trust"][:], dtype=np.int64),
+            np.asarray(file["reason"][:], dtype=np.int64) if "reason" in file else np.zeros(frames, np.int64),
+            _words(file["reasons"][:]) if "reasons" in file else (),
+            np.asarray(file["residual"][:], dtype=np.float64),
+            np.asarray(file["agreement"][:], dtype=np.float64),
+            _words(file["marker_names"][:]),
+            np.asarray(file["markers"][:], dtype=np.float64),
+            np.asarray(file["marker_sigma"][:], dtype=np.float64) if "marker_sigma" in file else None,
+            np.asarray(file["faces"][:], dtype=np.int32),
+            frames,
+        )
+
+
+def _skeleton(path: Path) -> SkeletonFindings:
+    with open_results(path, stage="skeleton") as file:
+        return SkeletonFindings(
+            path,
+            str(file.attrs["body"]),
+            float(file.attrs["rate_hz"]),
+            _words(file["joint_names"][:]),
+            np.asarray(file["joint_parents"][:], dtype=np.int64),
+            np.asarray(file["joint_offsets"][:], dtype=np.float64),
+            np.asarray(file["positions"][:], dtype=np.float64),
+            np.asarray(file["rotations"][:], dtype=np.float64),
+            _words(file["coordinate_names"][:]),
+            np.asarray(file["coordinates"][:], dtype=np.float64),
+            np.asarray(file["sigma"][:], dtype=np.float64),
+            np.asarray(file["trust"][:], dtype=np.int64),
+            _words(file["landmark_names"][:]),
+            np.asarray(file["landmarks"][:], dtype=np.float64),
+        )
+
+
+def _beads(path: Path) -> Beads:
+    with open_results(path, stage="beads") as file:
+        return Beads(_words(file["names"][:]), np.asarray(file["positions"][:], dtype=np.float64))

@@ -1,0 +1,121 @@
+"""Pictures of the report: what the program saw and what it made of it, drawn over the cameras' own images."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from calibration.arrays import Bytes, Floats
+from calibration.cameras import Camera
+from capture.hull.agreement import mesh_silhouette
+from capture.hull.store import read_hull
+from capture.masks import read_masks
+from capture.video import read_frames
+from vivarig.report.findings import Findings, SkeletonFindings
+
+__all__ = ["contact_sheet", "data_uri", "overlay"]
+
+SILHOUETTE, HULL, TEMPLATE, BONE, JOINT = (80, 200, 80), (200, 160, 60), (60, 160, 255), (255, 255, 255), (60, 60, 230)
+TILE_WIDTH = 320
+
+
+def data_uri(image: Bytes, quality: int = 82) -> str:
+    """Return an image as a data URI (JPEG), to stand inside the page."""
+    _, encoded = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return "data:image/jpeg;base64," + base64.b64encode(encoded.tobytes()).decode("ascii")
+
+
+def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
+    """Return the camera's image of a recording frame, in colour; None where it has none."""
+    footage = next(f for f in findings.recording.footage if f.name == camera)
+    at = frame + round(footage.offset_frames)
+    for _, image in read_frames(footage.source, max(at, 0), at + 1):
+        return image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
+    return None
+
+
+def _outline(image: Bytes, mask: np.ndarray, colour: tuple[int, int, int], thickness: int = 1) -> None:
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    cv2.drawContours(image, contours, -1, colour, thickness, cv2.LINE_AA)
+
+
+def _stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame: int) -> None:
+    pixels = camera.project(skeleton.positions[frame])
+    for joint, parent in enumerate(skeleton.parents):
+        if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
+            a, b = (tuple(int(n) for n in np.round(np.clip(pixels[k], -9999, 9999))) for k in (joint, parent))
+            cv2.line(image, a, b, BONE, 1, cv2.LINE_AA)
+    for pixel in pixels[np.isfinite(pixels).all(1)]:
+        cv2.circle(image, tuple(int(n) for n in np.round(np.clip(pixel, -9999, 9999))), 2, JOINT, -1, cv2.LINE_AA)
+
+
+def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) -> Bytes | None:
+    """Return a camera's image with silhouette, hull, template or skeleton drawn over it (words in ``what``)."""
+    image = _image_at(findings, camera, frame)
+    rig = findings.recording.rig
+    if image is None:
+        return None
+    image = image.copy()
+    if "silhouette" in what and findings.silhouettes is not None and camera in findings.silhouettes.names:
+        mask = read_masks(findings.silhouettes.path, camera, frame)[0]
+        image[mask] = (0.6 * image[mask] + 0.4 * np.array(SILHOUETTE)).astype(np.uint8)
+        _outline(image, mask, SILHOUETTE)
+    if rig is None:
+        return image
+    view = rig[camera]
+    if "hull" in what and findings.hull is not None:
+        hull = read_hull(findings.hull.path, frame)
+        if not hull.is_empty:
+            _outline(image, mesh_silhouette(view, hull.vertices, hull.faces), HULL)
+    if "template" in what and findings.track is not None and frame < findings.track.frames:
+        vertices = findings.track.vertices_at(frame)
+        if np.isfinite(vertices).all():
+            _outline(image, mesh_silhouette(view, vertices, findings.track.faces), TEMPLATE)
+    if "skeleton" in what and findings.skeleton is not None and frame < len(findings.skeleton.positions):
+        _stick_figure(image, view, findings.skeleton, frame)
+    return image
+
+
+def _tile(image: Bytes | None, label: str) -> Bytes:
+    if image is None:
+        tile = np.full((TILE_WIDTH * 3 // 4, TILE_WIDTH, 3), 40, np.uint8)
+        label += " (no image)"
+    else:
+        height = round(image.shape[0] * TILE_WIDTH / image.shape[1])
+        tile = np.asarray(cv2.resize(image, (TILE_WIDTH, height), interpolation=cv2.INTER_AREA))
+    cv2.rectangle(tile, (0, 0), (10 + 8 * len(label), 20), (30, 30, 30), -1)
+    cv2.putText(tile, label, (5, 15), cv2.FONT_HERSHEY_SIMPLEX, 0.42, (255, 255, 255), 1)
+    return tile
+
+
+def contact_sheet(
+    findings: Findings, cameras: Sequence[str], frames: Sequence[int], what: Sequence[str], columns: int = 4
+) -> Bytes:
+    """Return tiles of every camera and frame asked, ``columns`` in a row, each labelled."""
+    tiles = [
+        _tile(overlay(findings, camera, frame, what), f"{camera}  frame {frame}")
+        for frame in frames
+        for camera in cameras
+    ]
+    height = max(tile.shape[0] for tile in tiles)
+    padded = [np.pad(tile, ((0, height - tile.shape[0]), (0, 0), (0, 0))) for tile in tiles]
+    padded += [np.zeros_like(padded[0])] * (-len(padded) % columns)
+    rows = [np.hstack(padded[i : i + columns]) for i in range(0, len(padded), columns)]
+    return np.vstack(rows)
+
+
+def crop_box(positions: Floats, camera: Camera, margin: float = 0.25) -> tuple[int, int, int, int]:
+    """Return (left, top, right, bottom) px of a camera's image around 3D points, with a margin."""
+    pixels = camera.project(positions.reshape(-1, 3))
+    pixels = pixels[np.isfinite(pixels).all(1)]
+    width, height = camera.size
+    if not len(pixels):
+        return 0, 0, width, height
+    low, high = pixels.min(0), pixels.max(0)
+    extra = margin * (high - low).max() + 8
+    left, top = np.clip(low - extra, 0, [width - 2, height - 2]).astype(int)
+    right, bottom = np.clip(high + extra, [2, 2], [width, height]).astype(int)
+    return int(left), int(top), int(max(right, left + 2)), int(max(bottom, top + 2))
