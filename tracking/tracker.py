@@ -26,7 +26,7 @@ from tracking.quads import QuadPose
 from tracking.solver import FrameFit, FrameSolver
 from tracking.trust import Reason, Trust, judge
 
-__all__ = ["Track", "Tracker", "TrackerSettings"]
+__all__ = ["Track", "Tracker", "TrackerSettings", "judge_track"]
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,7 @@ class Tracker:
         frames: int,
         *,
         start: int | None = None,
+        guess: tuple[QuadPose, Floats] | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Track:
         """Track a sequence.
@@ -132,6 +133,7 @@ class Tracker:
             observe: gives the silhouettes of a frame; may be asked for any frame more than once.
             frames: length of the sequence.
             start: frame to start at, None to choose the first good one.
+            guess: quads and latent point in the start frame, from elsewhere; None to look for the subject.
             on_progress: called with frames done and in all.
 
         Raises:
@@ -140,17 +142,22 @@ class Tracker:
         # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
         # itself on a busy machine; the compiled kernels use the cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return self._track(observe, frames, start, on_progress)
+            return self._track(observe, frames, start, guess, on_progress)
 
     def _track(
         self,
         observe: Callable[[int], Observation],
         frames: int,
         start: int | None,
+        guess: tuple[QuadPose, Floats] | None,
         on_progress: Callable[[int, int], None] | None,
     ) -> Track:
         fits: list[FrameFit | None] = [None] * frames
-        first, lead = self._start(observe, frames, start, fits)
+        if guess is not None and start is not None:
+            first, lead = start, 1.0
+            fits[start] = self.solver.fit(observe(start), *guess)
+        else:
+            first, lead = self._start(observe, frames, start, fits)
         done = 1
         for way in (1, -1):
             before: FrameFit | None = None
@@ -298,24 +305,40 @@ class Tracker:
             rotations[frame], centres[frame], latent[frame] = fit.pose.rotations, fit.pose.centres, fit.latent
             overlap[frame], residual[frame] = fit.overlap, fit.residual
             variance[frame], departure[frame] = fit.variance, fit.departure
-        motion = np.full(count, np.nan)
-        if count > 1:
-            motion[1:] = np.linalg.norm(np.diff(centres, axis=0), axis=-1).mean(axis=1)
-            usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
-            motion /= max(float(usual), 2.0 * self.solver.unit) if np.isfinite(usual) else 1.0
-        verdicts = judge(overlap, departure, motion)
-        trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
-        missing = np.array([fit is None for fit in fits])
-        trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
-        if lead < 0.01:
-            unsure = trust == int(Trust.TRUSTED)
-            trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
+        trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
             rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason, first, lead,
             tuple(fits),
         )  # fmt: skip
+
+
+def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:
+    """Judge every frame of a tracked sequence against the sequence as a whole.
+
+    Args:
+        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm; NaN where
+            not tracked.
+        lead: (T,) by how much the start that a frame goes back to beat its best rival.
+        unit: one thousandth of the subject's size, mm.
+
+    Returns:
+        trust (T,) and reason (T,) codes of `tracking.trust`.
+    """
+    count = len(overlap)
+    motion = np.full(count, np.nan)
+    if count > 1:
+        motion[1:] = np.linalg.norm(np.diff(centres, axis=0), axis=-1).mean(axis=1)
+        usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
+        motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
+    verdicts = judge(overlap, departure, motion)
+    trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
+    missing = ~np.isfinite(centres).all(axis=(1, 2))
+    trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
+    unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))
+    trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
+    return trust, reason
 
 
 def _better(first: FrameFit, second: FrameFit) -> FrameFit:

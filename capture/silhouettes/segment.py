@@ -23,7 +23,7 @@ from capture.silhouettes.models import CameraModel, ModelOptions, camera_model
 from capture.silhouettes.tuning import tune
 from capture.video import probe, read_frames
 
-__all__ = ["SilhouetteReport", "segment_recording"]
+__all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording"]
 
 _CHUNK = 16
 #: Frames spread over the recording from which models learn what moves, and on how many of them they are tuned.
@@ -80,6 +80,21 @@ def _sources(recording: Recording) -> tuple[list[_Source], int]:
     return sources, total
 
 
+def count_frames(recording: Recording) -> int:
+    """Return the number of frames that all light cameras of a recording have."""
+    return _sources(recording)[1]
+
+
+def learn_models(
+    recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None
+) -> list[CameraModel | None]:
+    """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it."""
+    sources, total = _sources(recording)
+    rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        return _models(sources, 0, total, options or ModelOptions(), rig, pool)
+
+
 def segment_recording(
     recording: Recording,
     path: Path | str | None = None,
@@ -87,6 +102,7 @@ def segment_recording(
     *,
     start: int = 0,
     stop: int | None = None,
+    models: Sequence[CameraModel | None] | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SilhouetteReport:
@@ -97,6 +113,7 @@ def segment_recording(
         path: file to write; by default in the recording's results.
         options: model and clean-up.
         start, stop: recording frames to do; the file holds those only.
+        models: of `learn_models`; None: made here, from the frames to do.
         workers: threads; the result does not depend on it.
         on_progress: called with (frames done, frames in all).
     """
@@ -114,7 +131,8 @@ def segment_recording(
     flags = np.zeros((count, len(sources)), dtype=np.uint16)
     threads = workers or os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
-        models = _models(sources, start, last, chosen, rig, pool)
+        if models is None:
+            models = _models(sources, start, last, chosen, rig, pool)
         streams = [_stream(source, model, start, last) for source, model in zip(sources, models, strict=True)]
         sizes = [source.size for source in sources]
         with create_masks(target, names, sizes, count, _parameters(chosen, models, names, start)) as writer:
