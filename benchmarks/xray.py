@@ -3,7 +3,8 @@
 ``python -m benchmarks.xray`` prints a table and, as its last line, one JSON object:
 ``fps`` (both views, 10 beads, 1024 x 1024, decoding excluded), ``bead_median_mm``, ``bead_p95_mm``,
 ``interbead_sd_mm``. The accuracy part copies sample_data/rat_xray to a temporary folder, forgets its rig, and runs
-`vivarig xray undistort`, `calibrate`, `track` and `triangulate` as a user would.
+`vivarig xray undistort`, `calibrate`, `track` and `triangulate` as a user would; then every bead is painted over in
+one view for a tenth of the frames, and all is tracked again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ import time
 from itertools import combinations
 from pathlib import Path
 
+import cv2
 import numpy as np
 
+from calibration.arrays import Bools, Floats, Ints
+from capture.recording import load_recording
 from capture.results import open_results
 from capture.studio.truth import load_truth
 from tracking.beads.clip import ArrayClip, track_clip
+from tracking.beads.session import follow_beads, reconstruct
+from tracking.beads.store import load_maps, load_tracks
 from vivarig.cli import main as vivarig
+from vivarig.xray_recording import XrayFolder, open_clip
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -68,8 +75,8 @@ def measure_speed(frames: int) -> dict[str, float]:
     }
 
 
-def measure_accuracy(sample: Path) -> dict[str, float]:
-    """Run the chain on a copy of the sample without its rig, and compare with the truth."""
+def measure_sample(sample: Path) -> dict[str, float]:
+    """Run the chain on a copy of the sample without its rig, compare with the truth, and again with beads hidden."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "rat_xray"
         shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("results", "rig.toml"))
@@ -86,30 +93,92 @@ def measure_accuracy(sample: Path) -> dict[str, float]:
             raw = np.asarray(file["positions"][:])
             smooth = np.asarray(file["filtered"][:])
             bridged = np.asarray(file["bridged"][:])
-    distance = np.linalg.norm(raw[:, :, None] - truth.positions[:, None], axis=-1)
-    which = np.nanmedian(distance, axis=0).argmin(axis=1)
-    true = truth.positions[:, which]
+        found = _accuracy(raw, smooth, bridged, truth.positions)
+        return found | _hidden(XrayFolder.of(load_recording(folder)), truth.positions)
+
+
+def _owners(positions: Floats, truth: Floats) -> Ints:
+    """Return (B,) the true bead that each tracked one is nearest to."""
+    distance = np.linalg.norm(positions[:, :, None] - truth[:, None], axis=-1)
+    return np.asarray(np.nanmedian(distance, axis=0).argmin(axis=1))
+
+
+def _accuracy(raw: Floats, smooth: Floats, bridged: Bools, truth: Floats) -> dict[str, float]:
+    """Return errors of triangulated and of filtered positions (T, B, 3) against the truth, mm."""
+    which = _owners(raw, truth)
+    true = truth[:, which]
     result: dict[str, float] = {
         "beads_found": float(len(set(which.tolist()))),
-        "beads_true": float(len(truth.names)),
+        "beads_true": float(truth.shape[1]),
         "seen_share": float(np.isfinite(raw[..., 0]).mean()),
     }
-    for label, track in (("raw", raw), ("filtered", smooth)):
+    for label, track in (("raw", np.where(bridged[..., None], np.nan, raw)), ("filtered", smooth)):
         error = np.linalg.norm(track - true, axis=-1)
-        error = np.where(bridged & (label == "raw"), np.nan, error)
         result[f"{label}_median_mm"] = float(np.nanmedian(error))
         result[f"{label}_p95_mm"] = float(np.nanpercentile(error, 95))
         result[f"{label}_max_mm"] = float(np.nanmax(error))
         spread = []
         for a, b in combinations(range(len(which)), 2):
-            rigid = np.linalg.norm(true[:, a] - true[:, b], axis=1)
-            if rigid.std() > 1e-3:
+            if np.linalg.norm(true[:, a] - true[:, b], axis=1).std() > 1e-3:
                 continue  # beads of two bones
             length = np.linalg.norm(track[:, a] - track[:, b], axis=1)
             if np.isfinite(length).sum() > 10:
                 spread.append(float(np.nanstd(length, ddof=1)))
-        result[f"{label}_interbead_sd_mm"] = float(np.median(spread)) if spread else float("nan")
+        result[f"{label}_interbead_sd_mm"] = max(spread, default=float("nan"))
+        result[f"{label}_interbead_sd_median_mm"] = float(np.median(spread)) if spread else float("nan")
     return result
+
+
+def _hidden(folder: XrayFolder, truth: Floats) -> dict[str, float]:
+    """Hide every bead in one view for a tenth of the frames, track again, and look at what is said of it there."""
+    tracks, rig, maps = load_tracks(folder.results / "tracks.h5"), folder.rig(), load_maps(folder.maps)
+    clip = open_clip(folder.recording, tracks.cameras)
+    images = clip.block(0, len(clip))
+    rng = np.random.default_rng(3)
+    frames = len(images)
+    length = frames // 10
+    hidden = np.zeros(tracks.status.shape, dtype=bool)
+    for bead in range(len(tracks.names)):
+        both = tracks.found[:, :, bead].all(axis=1)
+        view = int(rng.integers(2))
+        others = np.delete(tracks.pixels[:, view], bead, axis=1) - tracks.pixels[:, view, bead][:, None]
+        # Painting over a bead must not cut into another.
+        alone = np.nanmin(np.linalg.norm(others, axis=-1), axis=1) > 14.0
+        runs = [
+            at
+            for at in range(3, frames - length - 3)
+            if both[at - 3 : at + length + 3].all() and alone[at : at + length].all()
+        ]
+        if runs:
+            at = int(rng.choice(runs))
+            hidden[at : at + length, view, bead] = True
+    for t, c, b in zip(*np.nonzero(hidden), strict=True):
+        image = np.ascontiguousarray(images[t][c])
+        mask = np.zeros(image.shape[:2], dtype=np.uint8)
+        x, y = tracks.pixels[t, c, b]
+        cv2.circle(mask, (round(float(x)), round(float(y))), 6, 1, -1)
+        images[t][c] = cv2.inpaint(image, mask, 3, cv2.INPAINT_TELEA)
+    views = tuple(np.stack([frame[c] for frame in images]) for c in range(len(tracks.cameras)))
+    again = follow_beads(ArrayClip(views), rig.subset(tracks.cameras), maps)
+    motion = reconstruct(again, rig, maps).motion
+    which, before = _owners(motion.positions, truth), _owners(reconstruct(tracks, rig, maps).motion.positions, truth)
+    error = np.linalg.norm(motion.positions - truth[:, which], axis=-1)
+    sigma = motion.sigma_mm * np.sqrt(3.0)
+    gone = np.zeros(error.shape, dtype=bool)
+    for bead, owner in enumerate(which):
+        for old in np.flatnonzero(before == owner):
+            gone[:, bead] |= hidden[:, :, old].any(axis=1)
+    for t, b in zip(*np.nonzero(error > 4.0 * sigma), strict=True):
+        print(
+            f"frame {t}, bead {b}: {error[t, b]:.3f} mm off, {sigma[t, b]:.3f} mm stated, bridged {motion.bridged[t, b]}"
+        )
+    return {
+        "hidden_positions": float(hidden.any(axis=1).sum()),
+        "hidden_bridged": float((gone & np.isfinite(error)).sum()),
+        "hidden_bridged_max_mm": float(np.nanmax(np.where(gone, error, np.nan))),
+        "hidden_all_max_mm": float(np.nanmax(error)),
+        "hidden_beyond_4_sigma": float((error > 4.0 * sigma).sum()),
+    }
 
 
 def main() -> None:
@@ -119,13 +188,13 @@ def main() -> None:
     parser.add_argument("--sample", type=Path, default=REPOSITORY / "sample_data" / "rat_xray")
     args = parser.parse_args()
     numbers = measure_speed(args.frames)
-    numbers |= measure_accuracy(args.sample)
+    numbers |= measure_sample(args.sample)
     for key, value in numbers.items():
         print(f"{key:28s} {value:10.4f}")
-    # What a study uses is the filtered track; the raw one is printed above.
-    numbers["bead_median_mm"] = numbers["filtered_median_mm"]
-    numbers["bead_p95_mm"] = numbers["filtered_p95_mm"]
-    numbers["interbead_sd_mm"] = numbers["filtered_interbead_sd_mm"]
+    # As triangulated: no filter has smoothed them. The distance is that of the worst pair of one bone.
+    numbers["bead_median_mm"] = numbers["raw_median_mm"]
+    numbers["bead_p95_mm"] = numbers["raw_p95_mm"]
+    numbers["interbead_sd_mm"] = numbers["raw_interbead_sd_mm"]
     print(json.dumps({key: round(value, 5) for key, value in numbers.items()}))
 
 

@@ -20,6 +20,7 @@ from calibration.transforms import RigidTransform, mean_rigid
 from calibration.xray_bundle import BundleResult, CubeObservations, adjust_bundle
 from calibration.xray_identification import MIN_BEADS, CubeMatch, identify_cube
 from calibration.xray_spots import (
+    NOTHING_BLIND,
     Polarity,
     Spots,
     attenuation_table,
@@ -390,7 +391,7 @@ def fit_known_spots(image: NDArray[Any], at: Floats, like: Spots, polarity: Pola
         hold = np.zeros((len(group), 2))
         if len(group) > 1:
             hold[:, 0], hold[:, 1] = 1.0 / (0.2 * sigma) ** 2, 1.0 / (0.4 * contrast) ** 2
-        values, covariance, noise = fit_spot_group(image, table, start, hold, reach, 2.0 * sigma)
+        values, covariance, noise = fit_spot_group(image, table, start, hold, reach, 2.0 * sigma, NOTHING_BLIND)
         good = np.isfinite(values[0]).all() and values[0, 3] > max(0.3 * contrast, 4.0 * noise)
         if good and 0.5 * sigma < values[0, 2] < 2.0 * sigma:
             fitted[i] = values[0, :2]

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from calibration.arrays import Floats, Ints, Singles
+from calibration.arrays import Bytes, Floats, Ints, Singles
 from calibration.compiled import compiled
 from calibration.errors import InputError
 
 __all__ = [
+    "NOTHING_BLIND",
     "Polarity",
     "Spots",
     "attenuation_table",
+    "blind_rim",
     "find_spots",
     "fit_spot_group",
     "fit_spots",
@@ -35,6 +37,10 @@ Polarity = Literal["dark", "bright"]
 BACKGROUND = 6
 #: Steps of the damped least squares; spots that deserve to converge do so in five to ten.
 MAX_STEPS = 25
+#: The mask of an image that is exposed everywhere.
+NOTHING_BLIND = np.zeros((0, 0), dtype=np.uint8)
+#: Share of the brightest value below which the rim of an image counts as unexposed.
+UNEXPOSED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +103,25 @@ def attenuation_table(dtype: np.dtype[Any] | type, polarity: Polarity = "dark") 
     return np.asarray(-np.log(light / light.max()), dtype=np.float32)
 
 
+def blind_rim(image: NDArray[Any], polarity: Polarity = "dark", *, margin_px: int = 2) -> Bytes:
+    """Return (H, W), 1 where an image is not exposed: the dark that touches its border, such as an intensifier's rim.
+
+    The blurred edge of that region, ``margin_px`` wide, counts with it. Dense beads and bones inside do not.
+    """
+    light = image if polarity == "dark" else (np.iinfo(image.dtype).max - image)
+    dark = (light < UNEXPOSED * float(light.max())).astype(np.uint8)
+    dark = cv2.morphologyEx(dark, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (11, 11)))
+    if not dark.any():
+        return NOTHING_BLIND
+    _, labels = cv2.connectedComponents(dark)
+    border = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
+    rim = np.isin(labels, np.setdiff1d(border, [0])).astype(np.uint8)
+    if not rim.any():
+        return NOTHING_BLIND
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin_px + 1,) * 2)
+    return np.asarray(cv2.dilate(rim, disc), dtype=np.uint8)
+
+
 @compiled
 def fit_spot_group(
     image: NDArray[Any],
@@ -105,6 +130,7 @@ def fit_spot_group(
     prior_weight: Floats,
     radius: float,
     max_shift: float,
+    blind: Bytes,
 ) -> tuple[Floats, Floats, float]:
     """Fit Gaussian spots that may overlap, on one smooth background, by damped weighted least squares.
 
@@ -119,6 +145,8 @@ def fit_spot_group(
         prior_weight: (k, 2) inverse variances of sigma and contrast about their start (0: free).
         radius: px.
         max_shift: px a centre may move from its start; beyond, the spot counts as failed.
+        blind: (H, W) non-zero where the image is not exposed (see `blind_rim`), or `NOTHING_BLIND`: such pixels do not
+            count, and a spot with one within 1.5 sigma of its centre is half hidden and counts as failed.
 
     Returns:
         (k, 4) fitted values (NaN: failed), (k, 2, 2) covariance of the centres, and the noise (1 sigma) of the fit.
@@ -142,8 +170,11 @@ def fit_spot_group(
     value = np.empty(most)
     weight = np.empty(most)
     n = 0
+    masked = blind.size > 0
     for y in range(y0, y1 + 1):
         for x in range(x0, x1 + 1):
+            if masked and blind[y, x] != 0:
+                continue
             near = 1e30
             for k in range(count):
                 d2 = (x - start[k, 0]) ** 2 + (y - start[k, 1]) ** 2
@@ -265,6 +296,12 @@ def fit_spot_group(
         b = BACKGROUND + 4 * k
         shift2 = (state[b] - start[k, 0]) ** 2 + (state[b + 1] - start[k, 1]) ** 2
         ok = shift2 <= max_shift * max_shift and state[b + 3] > 0.0 and state[b + 2] < 2.9 * start[k, 2]
+        if ok and masked:
+            core = 1.5 * state[b + 2]
+            for y in range(max(int(state[b + 1] - core), 0), min(int(state[b + 1] + core) + 2, height)):
+                for x in range(max(int(state[b] - core), 0), min(int(state[b] + core) + 2, width)):
+                    if blind[y, x] != 0 and (x - state[b]) ** 2 + (y - state[b + 1]) ** 2 < core * core:
+                        ok = False
         for j in range(4):
             fitted[k, j] = state[b + j] if ok else np.nan
         for j in range(2):
@@ -282,6 +319,7 @@ def fit_spots(
     contrast: float | Floats = 0.3,
     max_shift: float | None = None,
     radius: float | None = None,
+    blind: Bytes = NOTHING_BLIND,
 ) -> Spots:
     """Fit one spot at each start, each on its own; those that fail are NaN.
 
@@ -293,6 +331,7 @@ def fit_spots(
         contrast: expected height, attenuation.
         max_shift: px from the start; twice sigma unless given.
         radius: of the window, px; three times sigma or so unless given. Less where neighbours are near.
+        blind: (H, W) where the image is not exposed.
     """
     table = attenuation_table(image.dtype, polarity)
     n = len(starts)
@@ -301,13 +340,13 @@ def fit_spots(
     start = np.column_stack([np.asarray(starts, dtype=np.float64).reshape(n, 2), sigmas, contrasts])
     shift = -1.0 if max_shift is None else max_shift
     reach = -1.0 if radius is None else radius
-    values, covariance, noise = _fit_each(image, table, start, shift, reach)
+    values, covariance, noise = _fit_each(image, table, start, shift, reach, blind)
     return Spots(values[:, :2], values[:, 2], values[:, 3], covariance, values[:, 3] / np.maximum(noise, 1e-6))
 
 
 @compiled
 def _fit_each(
-    image: NDArray[Any], table: Singles, start: Floats, max_shift: float, radius: float
+    image: NDArray[Any], table: Singles, start: Floats, max_shift: float, radius: float, blind: Bytes
 ) -> tuple[Floats, Floats, Floats]:
     """Run `fit_spot_group` on each row of ``start`` alone; negative ``max_shift`` or ``radius`` follow sigma."""
     n = start.shape[0]
@@ -318,7 +357,7 @@ def _fit_each(
     for i in range(n):
         shift = max_shift if max_shift >= 0.0 else 2.0 * start[i, 2]
         reach = radius if radius > 0.0 else window_radius(start[i, 2])
-        fitted, cov, noise[i] = fit_spot_group(image, table, start[i : i + 1], free, reach, shift)
+        fitted, cov, noise[i] = fit_spot_group(image, table, start[i : i + 1], free, reach, shift, blind)
         values[i] = fitted[0]
         covariance[i] = cov[0]
     return values, covariance, noise

@@ -7,6 +7,7 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.xray_spots import (
+    NOTHING_BLIND,
     attenuation_table,
     find_spots,
     fit_spot_group,
@@ -54,7 +55,7 @@ def test_overlapping_spots_fitted_together_are_exact():
     truth = np.array([[40.0, 40.0], [43.5, 41.5]])
     image = picture(truth)
     start = np.column_stack([truth + np.array([[-0.4, 0.3], [0.5, -0.2]]), [1.5, 1.5], [0.6, 0.6]])
-    fitted, _, _ = fit_spot_group(image, attenuation_table(np.uint16), start, np.zeros((2, 2)), 7.0, 3.0)
+    fitted, _, _ = fit_spot_group(image, attenuation_table(np.uint16), start, np.zeros((2, 2)), 7.0, 3.0, NOTHING_BLIND)
     assert np.abs(fitted[:, :2] - truth).max() < 0.02
 
 

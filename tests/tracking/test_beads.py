@@ -244,11 +244,74 @@ def test_groups_by_constant_distance():
     assert group_beads(motion(), tolerance_mm=0.05) == [(0, 1, 2, 3), (4, 5, 6, 7)]
 
 
-def test_spikes_are_found_and_nothing_else():
+def given_tracks(pixels, sigma_px=0.08):
+    """Tracks of (T, C, B, 2) pixels with NaN where lost."""
+    seen = np.isfinite(pixels[..., 0])
+    beads = pixels.shape[2]
+    return BeadTracks(
+        tuple(f"b{k}" for k in range(beads)),
+        RIG.names,
+        pixels,
+        np.where(seen[..., None, None], np.eye(2) * sigma_px**2, np.nan),
+        seen.astype(np.uint8),
+        np.full((2, beads), 1.4),
+        np.full((2, beads), 0.7),
+    )
+
+
+def test_spikes_of_one_view_are_taken_out_there_and_real_jerks_kept():
     points = motion()
-    points[15, 2] += [0.0, 2.0, 0.0]
-    wrong = find_spikes(points)
-    assert wrong[15, 2] and wrong.sum() == 1
+    points[25, 5] += [0.2, -0.3, 0.25]  # a jerk: both views show it
+    pixels = truth_pixels(points)
+    ray = RIG[0].camera_from_world.rotation[2]
+    pixels[15, 1, 2] = RIG[1].project(points[15, 2] + 2.5 * ray)  # along the epipolar line, which is why it could pass
+    pixels[30, :, 6] = pixels[30, :, 3]  # another bead for one frame
+    tracks = given_tracks(pixels)
+    wrong = find_spikes(tracks, triangulate_beads(tracks, RIG, gate_px=99.0).positions, list(RIG))
+    assert wrong[15, 1, 2] and wrong[30, :, 6].all() and wrong.sum() == 3
+
+
+def test_a_bridge_is_held_to_the_view_that_still_sees_the_bead():
+    """A jerk inside a gap of one view: the bridge in time knows nothing of it, the other view shows it."""
+    points = motion()[:, :1]
+    seen_across = RIG[1].camera_from_world.rotation[0]
+    pixels = truth_pixels(points)
+    pixels[20, 0] = np.nan
+    smooth = reconstruct(given_tracks(pixels), RIG, {})
+    assert smooth.motion.bridged[20, 0]
+    assert np.linalg.norm(smooth.motion.positions[20, 0] - points[20, 0]) < 0.02
+    points[20] += 3.0 * seen_across
+    pixels = truth_pixels(points)
+    pixels[20, 0] = np.nan
+    jerked = reconstruct(given_tracks(pixels), RIG, {})
+    assert np.isnan(jerked.motion.positions[20, 0]).all() and not jerked.motion.bridged[20, 0]
+
+
+def test_a_bead_half_in_the_unexposed_rim_is_a_gap():
+    across = np.cross(RIG[0].camera_from_world.rotation[2], RIG[1].camera_from_world.rotation[2])
+    points = (np.arange(24)[:, None] * 0.8 * across - 8.0 * across)[:, None]
+    views = film(points, seed=5)
+    truth = truth_pixels(points)
+    for c, view in enumerate(views):
+        y, x = np.mgrid[0:SIZE, 0:SIZE]
+        edge = truth[12, c, 0]
+        way = truth[-1, c, 0] - truth[0, c, 0]
+        view[:, (x - edge[0]) * way[0] + (y - edge[1]) * way[1] > 0] = 2
+    tracks = track_clip(ArrayClip(views), truth[0], names=["p"], cameras=RIG.names, geometry=geometry_of(RIG, {}))
+    error = np.linalg.norm(tracks.pixels - truth, axis=-1)
+    assert tracks.found[:9].all() and not tracks.found[12:].any()
+    assert np.nanmax(error) < 0.5  # without the mask the rim's edge draws it 2 px aside
+
+
+def test_a_sudden_start_is_followed():
+    """A limb at rest that starts within a frame, five pixels off its prediction."""
+    points = np.zeros((20, 1, 3))
+    points[10:, 0] = np.arange(1, 11)[:, None] * np.array([1.1, 0.9, 0.3])
+    clip = ArrayClip(film(points, seed=6))
+    truth = truth_pixels(points)
+    assert np.linalg.norm(np.diff(truth, 2, axis=0), axis=-1).max() > 4.0
+    tracks = track_clip(clip, truth[0], names=["p"], cameras=RIG.names, geometry=geometry_of(RIG, {}))
+    assert tracks.found.all() and np.linalg.norm(tracks.pixels - truth, axis=-1).max() < 0.6
 
 
 def test_butterworth_passes_slow_and_stops_fast():

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Singles
+from calibration.arrays import Bytes, Floats, Singles
 from calibration.compiled import compiled
-from calibration.xray_spots import fit_spot_group, window_radius
+from calibration.xray_spots import NOTHING_BLIND, fit_spot_group, window_radius
 
 __all__ = ["nearby_maxima", "refine_group"]
 
@@ -103,6 +103,7 @@ def refine_group(
     contrast: Floats,
     *,
     hold: bool,
+    blind: Bytes = NOTHING_BLIND,
 ) -> tuple[Floats, Floats]:
     """Fit one spot, or several that overlap, from (k, 2) centres and what is known of their size and contrast.
 
@@ -118,5 +119,5 @@ def refine_group(
         weights[:, 0] = 1.0 / (0.15 * sigma) ** 2
         weights[:, 1] = 1.0 / (0.2 * contrast) ** 2
     size = float(np.max(sigma))
-    fitted, covariance, _ = fit_spot_group(image, table, start, weights, window_radius(size), 2.0 * size + 1.0)
+    fitted, covariance, _ = fit_spot_group(image, table, start, weights, window_radius(size), 2.0 * size + 1.0, blind)
     return fitted, covariance

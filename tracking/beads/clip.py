@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
-from calibration.xray_spots import Polarity, attenuation_table, grey_image
+from calibration.xray_spots import Polarity, attenuation_table, blind_rim, grey_image
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry
-from tracking.beads.tracker import BeadTracker, Guide, TrackerSettings
+from tracking.beads.tracker import BeadTracker, TrackerSettings
 from tracking.beads.tracks import BeadTracks, PointStatus
 
 __all__ = ["ArrayClip", "Clip", "recover_lost", "track_beads", "track_clip"]
@@ -67,10 +67,10 @@ def track_beads(
     *,
     names: Sequence[str],
     cameras: Sequence[str],
+    speeds: Floats | None = None,
     polarity: Sequence[Polarity] | None = None,
     sigma_px: float | None = None,
     geometry: EpipolarGeometry | None = None,
-    guide: Guide | None = None,
     given: Mapping[int, Floats] | None = None,
     settings: TrackerSettings | None = None,
     on_progress: Callable[[int], None] | None = None,
@@ -80,10 +80,10 @@ def track_beads(
     Args:
         frames: for each frame one image per view, (H, W) uint8 or uint16; read once, in order.
         starts: (C, B, 2) px in the first frame; NaN where a bead is not visible or not known.
+        speeds: (C, B, 2) px per frame in the first frame, where known (NaN: not).
         polarity: per view, "dark" unless said.
         sigma_px: Gaussian radius of the beads in the image; measured at the starts unless given.
         geometry: epipolar relation of the views; learnt from the tracks unless given.
-        guide: tells where lost beads should be by what is known of the others (see `tracking.beads.bones`).
         given: frame -> (C, B, 2) points that the user fixed; they are kept exactly.
         on_progress: called with the number of frames done.
     """
@@ -105,7 +105,7 @@ def track_beads(
                 polarity=polarity or ["dark"] * len(cameras),
                 sigma_px=sigma_px,
                 geometry=geometry,
-                guide=guide,
+                speeds=speeds,
                 settings=settings,
             )
             tracker.fix(corrections.get(index))
@@ -134,6 +134,7 @@ def track_clip(
     start_frame: int = 0,
     names: Sequence[str],
     cameras: Sequence[str],
+    speeds: Floats | None = None,
     polarity: Sequence[Polarity] | None = None,
     sigma_px: float | None = None,
     geometry: EpipolarGeometry | None = None,
@@ -147,10 +148,13 @@ def track_clip(
         raise InputError(f"starting points are for frame {start_frame}, the clip has {total} frames")
     fixed = dict(given or {})
 
-    def follow(frames: Iterable[Sequence[NDArray[Any]]], corrections: dict[int, Floats], done: int) -> BeadTracks:
+    def follow(
+        frames: Iterable[Sequence[NDArray[Any]]], corrections: dict[int, Floats], done: int, ahead: float
+    ) -> BeadTracks:
         return track_beads(
             frames,
             starts,
+            speeds=None if speeds is None else ahead * speeds,
             names=names,
             cameras=cameras,
             polarity=polarity,
@@ -161,11 +165,12 @@ def track_clip(
             on_progress=None if on_progress is None else lambda n: on_progress(done + n, total),
         )
 
-    later = follow(forwards(clip, start_frame), {f - start_frame: v for f, v in fixed.items() if f >= start_frame}, 0)
+    after = {f - start_frame: v for f, v in fixed.items() if f >= start_frame}
+    later = follow(forwards(clip, start_frame), after, 0, 1.0)
     if start_frame == 0:
         return later
     before = {start_frame - f: v for f, v in fixed.items() if f <= start_frame}
-    earlier = follow(backwards(clip, start_frame), before, total - start_frame)
+    earlier = follow(backwards(clip, start_frame), before, total - start_frame, -1.0)
     return BeadTracks(
         later.names,
         later.cameras,
@@ -192,7 +197,9 @@ def recover_lost(
     """
     wanted = ~tracks.found & np.isfinite(expected[..., 0])
     pixels, covariance, status = tracks.pixels.copy(), tracks.covariance.copy(), tracks.status.copy()
-    sides = list(polarity or ["dark"] * len(tracks.cameras))
+    sides: list[Polarity] = list(polarity) if polarity is not None else ["dark"] * len(tracks.cameras)
+    first = clip.block(0, 1)[0]
+    blind = [blind_rim(grey_image(image), side) for image, side in zip(first, sides, strict=True)]
     for t in np.flatnonzero(wanted.any(axis=(1, 2))):
         images = clip.block(int(t), int(t) + 1)[0]
         for c, b in zip(*np.nonzero(wanted[t]), strict=True):
@@ -205,7 +212,9 @@ def recover_lost(
             others = np.linalg.norm(pixels[t, c] - near[0], axis=1)
             if np.nanmin(np.append(others, np.inf)) < 2.0 * sigma:
                 continue
-            fitted, cov = refine_group(grey, table, near, np.array([sigma]), np.array([contrast]), hold=False)
+            fitted, cov = refine_group(
+                grey, table, near, np.array([sigma]), np.array([contrast]), hold=False, blind=blind[c]
+            )
             alike = np.isfinite(fitted).all() and np.abs(np.log(fitted[0, 2:] / [sigma, contrast])).max() < np.log(1.7)
             if alike and np.hypot(*(fitted[0, :2] - expected[t, c, b])) < reach_px:
                 pixels[t, c, b], covariance[t, c, b] = fitted[0, :2], cov[0]

@@ -6,10 +6,22 @@ import numpy as np
 
 from calibration.arrays import Floats
 
-__all__ = ["PixelFilters"]
+__all__ = ["PixelFilters", "heavy_tailed"]
 
 #: Floor under a fit's own error, px: the background is never quite the quadratic of its model.
 FLOOR_PX = 0.15
+#: Squared Mahalanobis distance from which surprises are taken as a change of motion rather than as another bead.
+USUAL2 = 4.0
+
+
+def heavy_tailed(distance2: Floats) -> Floats:
+    """Return the price of squared distances: as they are up to two sigmas, growing with their logarithm beyond.
+
+    Limbs mostly glide and now and then start, land and turn, with accelerations thirty times the usual: their
+    distribution has heavy tails, and a bead that looks right and agrees with the other view is believed there.
+    """
+    surprise = np.maximum(distance2 / USUAL2, 1.0)
+    return np.asarray(np.minimum(distance2, USUAL2) + USUAL2 * np.log(surprise))
 
 
 class PixelFilters:
@@ -31,10 +43,14 @@ class PixelFilters:
         self._noise = acceleration_px**2 * gain @ gain.T
         self._before = (self.mean.copy(), self.cov.copy())
 
-    def start(self, view: int, bead: int, pixel: Floats, spread_px: float) -> None:
-        """Begin at a pixel, at rest as far as is known."""
-        self.mean[view, bead] = [pixel[0], pixel[1], 0.0, 0.0]
-        self.cov[view, bead] = np.diag([spread_px**2, spread_px**2, self._speed2, self._speed2])
+    def start(self, view: int, bead: int, pixel: Floats, spread_px: float, speed: Floats | None = None) -> None:
+        """Begin at a pixel, at a speed (px per frame), or at rest as far as is known."""
+        if speed is None or not np.isfinite(speed).all():
+            self.mean[view, bead] = [pixel[0], pixel[1], 0.0, 0.0]
+            self.cov[view, bead] = np.diag([spread_px**2, spread_px**2, self._speed2, self._speed2])
+        else:
+            self.mean[view, bead] = [pixel[0], pixel[1], speed[0], speed[1]]
+            self.cov[view, bead] = np.diag([spread_px**2, spread_px**2, 2.0**2, 2.0**2])
 
     def predict(self) -> None:
         """Move by one frame, and remember that state for `undo`."""
@@ -72,15 +88,6 @@ class PixelFilters:
         self.mean[view, bead] += gain @ (pixel - self.mean[view, bead, :2])
         posterior = prior - gain @ prior[:2, :]
         self.cov[view, bead] = 0.5 * (posterior + posterior.T)
-
-    def jump(self, view: int, bead: int, pixel: Floats, spread_px: float) -> None:
-        """Put the prediction at a pixel that better knowledge (the bead's bone) names, keeping the velocity."""
-        self.mean[view, bead, :2] = pixel
-        self.cov[view, bead, :2, :] = 0.0
-        self.cov[view, bead, :, :2] = 0.0
-        self.cov[view, bead, 0, 0] = self.cov[view, bead, 1, 1] = spread_px**2
-        self._before[0][view, bead] = self.mean[view, bead]
-        self._before[1][view, bead] = self.cov[view, bead]
 
     def undo(self, view: int, bead: int) -> None:
         """Take back this frame's update."""

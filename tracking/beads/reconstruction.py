@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.arrays import Bools, Floats
 from calibration.cameras import LensCamera
@@ -17,11 +18,21 @@ from tracking.beads.bones import Bone
 from tracking.beads.epipolar import EpipolarGeometry, Undistort, fundamental_from_matrices, unchanged
 from tracking.beads.tracks import BeadTracks
 
-__all__ = ["BeadMotion", "bridge_gaps", "geometry_of", "ideal_pixels", "raw_pixels", "triangulate_beads"]
+__all__ = [
+    "BeadMotion",
+    "anchor_bridges",
+    "bridge_gaps",
+    "geometry_of",
+    "ideal_pixels",
+    "raw_pixels",
+    "triangulate_beads",
+]
 
 #: Least standard deviation of a bead's centre, px: what the fit says of itself leaves out the shape of the
 #: background and the remains of the distortion.
 FLOOR_PX = 0.08
+#: Squared Mahalanobis distance of two coordinates that chance exceeds once in a thousand.
+UNLIKELY2 = 13.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +144,9 @@ def bridge_gaps(
         predicted = bone.predicted()
         with np.errstate(invalid="ignore"):
             usual = float(np.sqrt(np.nanmean(np.where(bone.used, bone.residual_mm, np.nan) ** 2)))
+        # The pose took six of the coordinates' freedoms: its residuals are smaller than the beads' errors.
+        count = float(np.mean(bone.used.sum(axis=1)[bone.used.any(axis=1)])) if bone.used.any() else np.nan
+        usual *= float(np.sqrt(count / max(count - 2.0, 0.5)))
         for k, bead in enumerate(bone.beads):
             gap = ~np.isfinite(positions[:, bead, 0]) & np.isfinite(predicted[:, k, 0])
             if not named:
@@ -148,6 +162,31 @@ def bridge_gaps(
             bridged[gap, bead] = True
     for bead in range(positions.shape[1]):
         _bridge_in_time(positions[:, bead], covariance[:, bead], bridged[:, bead], max_frames, max_sigma_mm)
+    return replace(motion, positions=positions, covariance=covariance, bridged=bridged)
+
+
+def anchor_bridges(motion: BeadMotion, tracks: BeadTracks, rig: Rig, maps: Mapping[str, DistortionMap]) -> BeadMotion:
+    """Correct bridged positions by the one view that still saw the bead; those that contradict it become gaps again.
+
+    The view fixes two of three coordinates; the bridge is left to tell the depth along its ray (a Kalman update).
+    """
+    positions, covariance, bridged = motion.positions.copy(), motion.covariance.copy(), motion.bridged.copy()
+    seen = tracks.found & bridged[:, None]
+    for c, name in enumerate(tracks.cameras):
+        camera = rig[name]
+        ideal = ideal_pixels(name, tracks.pixels[:, c].reshape(-1, 2), maps).reshape(tracks.pixels[:, c].shape)
+        # Where two views saw the bead and contradict each other, neither is known to be right.
+        for t, b in zip(*np.nonzero(seen[:, c] & (seen.sum(axis=1) == 1)), strict=True):
+            projected = camera.project_with_jacobians(positions[t, b][None])
+            by_point, miss = projected.by_point[0], ideal[t, b] - projected.pixels[0]
+            noise = tracks.covariance[t, c, b] + np.eye(2) * FLOOR_PX**2
+            spread = by_point @ covariance[t, b] @ by_point.T + noise
+            if not float(miss @ np.linalg.solve(spread, miss)) < UNLIKELY2:
+                positions[t, b], covariance[t, b], bridged[t, b] = np.nan, np.nan, False
+                continue
+            gain = covariance[t, b] @ by_point.T @ np.linalg.inv(spread)
+            positions[t, b] += gain @ miss
+            covariance[t, b] -= gain @ by_point @ covariance[t, b]
     return replace(motion, positions=positions, covariance=covariance, bridged=bridged)
 
 
@@ -180,12 +219,37 @@ def _bridge_in_time(track: Floats, covariance: Floats, bridged: Bools, max_frame
         if len(errors) < 5:
             continue
         # Twice the usual error: a gap is no random place; beads hide where the motion or the background is hard.
-        sigma = 2.0 * np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
+        # Half the worst: paths with sudden turns have rare errors far beyond the usual one.
+        usual = 2.0 * np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
+        sigma = np.maximum(usual, 0.5 * np.abs(errors).max(axis=(0, 2)))
+        # The side nearer in time, continued alone, tells of a turn inside the gap that the rest never showed; straight
+        # it is little disturbed by noise, curved by smooth acceleration: a turn shows in both.
+        filled = _cubic(track, start, stop)
+        turn = [np.abs(filled - _continued(track, start, stop, degree)).max(axis=1) for degree in (1, 2)]
+        sigma = np.maximum(sigma, 0.5 * np.fmin(turn[0], turn[1]))
         if sigma.max() > max_sigma_mm:
             continue
-        track[start:stop] = _cubic(track, start, stop)
+        track[start:stop] = filled
         covariance[start:stop] = np.eye(3) * (sigma**2)[:, None, None]
         bridged[start:stop] = True
+
+
+def _continued(track: Floats, start: int, stop: int, degree: int) -> Floats:
+    """Return the frames of a gap from the seen frames of the nearer side, continued; NaN where those are too few."""
+    after = np.arange(1, stop - start + 1)[:, None]
+    before = after[::-1]
+
+    def beyond(points: Floats, steps: NDArray[np.int64]) -> Floats:
+        if len(points) <= degree:
+            return np.full((len(steps), 3), np.nan)
+        slope, bend = points[0] - points[1], np.zeros(3)
+        if degree == 2:
+            bend = points[0] - 2.0 * points[1] + points[2]
+        return np.asarray(points[0] + steps * slope + 0.5 * steps * (steps + 1) * bend)
+
+    left = beyond(track[max(start - 3, 0) : start][::-1], after)
+    right = beyond(track[stop : stop + 3], before)
+    return np.where(after <= before, left, right)
 
 
 def _cubic(track: Floats, start: int, stop: int) -> Floats:

@@ -8,16 +8,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.arrays import Bools, Floats
+from calibration.cameras import Camera
 from calibration.rig import Rig
 from calibration.xray_spots import Polarity
 from calibration.xray_undistortion import DistortionMap
 from tracking.beads.bones import Bone, fit_bone, group_beads
 from tracking.beads.clip import Clip, recover_lost, track_clip
-from tracking.beads.reconstruction import BeadMotion, bridge_gaps, geometry_of, raw_pixels, triangulate_beads
+from tracking.beads.gathering import gather_beads
+from tracking.beads.reconstruction import (
+    BeadMotion,
+    anchor_bridges,
+    bridge_gaps,
+    geometry_of,
+    raw_pixels,
+    triangulate_beads,
+)
 from tracking.beads.starting import find_starts
 from tracking.beads.tracks import BeadTracks, PointStatus, unique_names
 
 __all__ = ["BeadSession", "find_bones", "follow_beads", "reconstruct"]
+
+#: Share of a jump that a second view must show for it to be motion: less means within 20 degrees of that view's ray.
+ONE_SIDED = 0.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,22 +69,27 @@ def follow_beads(
     """
     geometry = geometry_of(rig, maps)
     sides: list[Polarity] = list(polarity) if polarity is not None else ["dark"] * len(rig)
+
+    def follow(places: Floats, frame: int, speeds: Floats | None = None) -> BeadTracks:
+        return track_clip(
+            clip,
+            places,
+            start_frame=frame,
+            speeds=speeds,
+            names=names if names is not None else unique_names(places.shape[1]),
+            cameras=rig.names,
+            polarity=sides,
+            sigma_px=sigma_px,
+            geometry=geometry,
+            given=given,
+            on_progress=on_progress,
+        )
+
     if starts is None:
-        start_frame, starts = find_starts(clip, geometry, cameras=rig.names, polarity=sides, sigma_px=sigma_px)
-    labels = tuple(names) if names is not None else unique_names(starts.shape[1])
-    tracks = track_clip(
-        clip,
-        starts,
-        start_frame=start_frame,
-        names=labels,
-        cameras=rig.names,
-        polarity=sides,
-        sigma_px=sigma_px,
-        geometry=geometry,
-        given=given,
-        on_progress=on_progress,
-    )
-    tracks = without_islands(tracks)
+        sets = find_starts(clip, geometry, cameras=rig.names, polarity=sides, sigma_px=sigma_px)
+        tracks = without_islands(gather_beads(sets, follow))
+    else:
+        tracks = without_islands(follow(starts, start_frame))
     for _ in range(2):
         session = reconstruct(tracks, rig, maps)
         expected = np.full(tracks.pixels.shape, np.nan)
@@ -111,8 +128,9 @@ def find_bones(
     if bones is not None:
         named = {bone: tuple(motion.names.index(bead) for bead in beads) for bone, beads in bones.items()}
     else:
-        # Distances of two beads vary by the noise of both, 1.4 times that of one.
-        groups = group_beads(motion.positions, tolerance_mm=max(3.0 * noise, 0.03))
+        # Distances of two beads vary by the noise of both, 1.4 times that of one; neighbours that move little against
+        # each other, such as two vertebrae, by hardly more.
+        groups = group_beads(motion.positions, tolerance_mm=max(2.0 * noise, 0.03))
         named = {f"bone{k + 1:02d}": group for k, group in enumerate(groups)}
     fitted = tuple(
         fit_bone(motion.positions, beads, name=name, tolerance_mm=tolerance)
@@ -132,9 +150,9 @@ def reconstruct(
 ) -> BeadSession:
     """Triangulate tracks, take out points that contradict their bone, and bridge gaps that can be trusted."""
     motion = triangulate_beads(tracks, rig, maps)
-    spikes = find_spikes(motion.positions)
+    spikes = find_spikes(tracks, motion.positions, [rig[name] for name in tracks.cameras])
     if spikes.any():
-        tracks = _without(tracks, spikes)
+        tracks = _dropped(tracks, spikes)
         motion = triangulate_beads(tracks, rig, maps)
     fitted, groups = find_bones(motion, bones)
     wrong = np.zeros(motion.positions.shape[:2], dtype=bool)
@@ -145,30 +163,50 @@ def reconstruct(
         tracks = _without(tracks, wrong)
         motion = triangulate_beads(tracks, rig, maps)
         fitted, groups = find_bones(motion, bones)
-    return BeadSession(tracks, bridge_gaps(motion, fitted, max_frames=max_gap, named=bones is not None), fitted, groups)
+    bridged = bridge_gaps(motion, fitted, max_frames=max_gap, named=bones is not None)
+    return BeadSession(tracks, anchor_bridges(bridged, tracks, rig, maps), fitted, groups)
 
 
-def find_spikes(positions: Floats, *, least_mm: float = 0.15) -> Bools:
-    """Find (T, B) positions that leave the smooth path of their neighbours in time.
+def find_spikes(tracks: BeadTracks, positions: Floats, cameras: Sequence[Camera], *, least_mm: float = 0.15) -> Bools:
+    """Find (T, C, B) points that throw their bead off its path.
 
-    A point is compared with the cubic through two frames before and two after; beyond six robust sigmas of that
-    bead's usual distance, and ``least_mm``, the worst point of its surroundings is wrong.
+    A position is compared with the cubic through two frames before and two after; beyond six robust sigmas of that
+    bead's usual distance, and ``least_mm``, the worst of its surroundings is suspected. A limb that lands or turns
+    leaves its path too: two views show that, or one shows it with a fit as good as ever and less than a bead's width
+    away. A view that alone shows a jump has taken something else for the bead; where all jump, by far and back again
+    (neither the frames before nor those after lead there), it was another bead.
     """
-    wrong = np.zeros(positions.shape[:2], dtype=bool)
+    frames, views, beads = tracks.status.shape
+    wrong = np.zeros((frames, views, beads), dtype=bool)
+    width = 2.0 * np.nanmedian(tracks.sigma, axis=1)
+    blur = np.trace(tracks.covariance, axis1=3, axis2=4)
     track = positions.copy()
     for _ in range(3):
-        middle = np.full(track.shape, np.nan)
+        middle, before, after = (np.full(track.shape, np.nan) for _ in range(3))
         middle[2:-2] = (4.0 * (track[1:-3] + track[3:-1]) - track[:-4] - track[4:]) / 6.0
+        before[3:] = 3.0 * track[2:-1] - 3.0 * track[1:-2] + track[:-3]
+        after[:-3] = 3.0 * track[1:-2] - 3.0 * track[2:-1] + track[3:]
         distance = np.linalg.norm(track - middle, axis=2)
-        for bead in range(track.shape[1]):
+        aside = np.fmin(np.linalg.norm(track - before, axis=2), np.linalg.norm(track - after, axis=2))
+        for bead in range(beads):
             column = distance[:, bead]
             if not np.isfinite(column).any():
                 continue
             limit = max(6.0 * float(np.nanmedian(column)) / 1.5, least_mm)
             for t in np.flatnonzero(np.nan_to_num(column) > limit):
-                if column[t] >= np.nanmax(column[max(t - 2, 0) : t + 3]):
-                    wrong[t, bead] = True
-                    track[t, bead] = np.nan
+                if column[t] < np.nanmax(column[max(t - 2, 0) : t + 3]):
+                    continue
+                pair = np.stack([track[t, bead], middle[t, bead]])
+                jump = np.array([float(np.hypot(*np.diff(camera.project(pair), axis=0)[0])) for camera in cameras])
+                jump = np.where(tracks.found[t, :, bead], jump, 0.0)
+                first, second = np.argsort(-jump)[:2]
+                if jump[second] < ONE_SIDED * jump[first]:
+                    usual = float(np.nanmedian(blur[:, first, bead]))
+                    if jump[first] > width[first] or blur[t, first, bead] > 2.0 * usual:
+                        wrong[t, first, bead] = True
+                elif (jump > 2.0 * width).any() and not aside[t, bead] < 0.6 * column[t]:
+                    wrong[t, :, bead] = True
+                track[t, bead] = np.where(wrong[t, :, bead].any(), np.nan, track[t, bead])
     return wrong
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -12,16 +13,31 @@ from scipy.optimize import linear_sum_assignment
 
 from calibration.arrays import Floats
 from calibration.errors import SolveError
-from calibration.xray_spots import Polarity, Spots, find_spots, grey_image
+from calibration.xray_spots import Polarity, Spots, blind_rim, find_spots, grey_image
 from tracking.beads.clip import Clip, track_beads
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracks import BeadTracks, unique_names
 
-__all__ = ["find_starts", "strongest_spots"]
+__all__ = ["StartSet", "find_starts", "strongest_spots"]
 
 SIGMAS = (1.1, 1.6, 2.3, 3.3, 4.7)
 #: Spots per view that are followed: more than any animal carries, few enough to be quick.
 MOST = 80
+
+
+@dataclass(frozen=True, eq=False)
+class StartSet:
+    """Beads at one frame.
+
+    Attributes:
+        frame: its number.
+        pixels: (C, B, 2) px; NaN in views beyond the first two.
+        speeds: (C, B, 2) px per frame; NaN where unknown.
+    """
+
+    frame: int
+    pixels: Floats
+    speeds: Floats
 
 
 def strongest_spots(
@@ -56,17 +72,14 @@ def strongest_spots(
 
 def _exposed(grey: NDArray[Any], spots: Spots, polarity: Polarity) -> NDArray[np.bool_]:
     """Whether each spot lies clear of the unexposed rim, whose edge is full of round corners."""
-    if polarity == "bright" or len(spots) == 0:
+    blind = blind_rim(grey, polarity)
+    if blind.size == 0 or len(spots) == 0:
         return np.ones(len(spots), dtype=bool)
-    smooth = cv2.blur(grey, (9, 9)).astype(np.float64)
-    dark = (smooth < 0.05 * float(smooth.max())).astype(np.uint8)
-    # Distance to the nearest unexposed pixel, px; small dark specks (dense beads) do not count.
-    dark = cv2.morphologyEx(dark, cv2.MORPH_OPEN, np.ones((15, 15), np.uint8))
-    distance = cv2.distanceTransform(1 - dark, cv2.DIST_L2, 5)
+    distance = cv2.distanceTransform(1 - blind, cv2.DIST_L2, 5)
     at = np.rint(spots.pixels).astype(np.int64)
     height, width = grey.shape
     inside = distance[np.clip(at[:, 1], 0, height - 1), np.clip(at[:, 0], 0, width - 1)]
-    return np.asarray(inside > 8.0 + 2.0 * spots.sigma)
+    return np.asarray(inside > 6.0 + 2.0 * spots.sigma)
 
 
 def _strength(spots: Spots) -> Floats:
@@ -85,19 +98,19 @@ def find_starts(
     frames: int = 12,
     tries: int = 4,
     gate: float = 2.5,
-) -> tuple[int, Floats]:
-    """Find the beads that two views show, at the frame of the clip where most are found.
+) -> list[StartSet]:
+    """Find the beads that two views show, at some frames spread over the clip.
 
     In each view, spots are followed for some frames; a bead is a pair of such tracks that stays on its epipolar
     lines (root mean square within ``gate`` sigmas) as both move.
 
     Returns:
-        the frame, and (C, B, 2) starting points, px (NaN in views beyond the first two).
+        the beads at each frame tried that shows some, the frame with most of them first.
 
     Raises:
         SolveError: no bead was matched; its report holds the spots per view.
     """
-    best: tuple[int, Floats] | None = None
+    sets: list[StartSet] = []
     report: list[Floats] = []
     last = max(len(clip) - frames, 0)
     for at in dict.fromkeys(round(last * k / max(tries - 1, 1)) for k in range(tries)):
@@ -119,29 +132,29 @@ def find_starts(
             )
         if len(tracks) < 2:
             continue
-        starts = _matched(tracks[0], tracks[1], geometry, gate)
-        if best is None or starts.shape[1] > best[1].shape[1]:
-            best = at, starts
-    if best is None or best[1].shape[1] == 0:
+        matched = _matched(tracks[0], tracks[1], geometry, gate)
+        if matched.shape[2]:
+            starts = np.full((2, len(cameras), matched.shape[2], 2), np.nan)
+            starts[:, :2] = matched
+            sets.append(StartSet(at, starts[0], starts[1]))
+    if not sets:
         raise SolveError(
             f"no bead found in both '{cameras[0]}' and '{cameras[1]}'"
             f" ({', '.join(str(len(p)) for p in report[:2])} spots in the first frame): check the calibration and the"
             " synchronisation, or give starting points",
             report,
         )
-    full = np.full((len(cameras), best[1].shape[1], 2), np.nan)
-    full[:2] = best[1]
-    return best[0], full
+    return sorted(sets, key=lambda one: -one.pixels.shape[1])
 
 
 def _matched(first: BeadTracks, second: BeadTracks, geometry: EpipolarGeometry, gate: float) -> Floats:
-    """Return (2, B, 2) places in the first frame of the track pairs that obey the epipolar geometry throughout."""
+    """Return (2, 2, B, 2) places and speeds in the first frame of the track pairs that obey the epipolar geometry."""
     a, b = first.pixels[:, 0], second.pixels[:, 0]
     frames = len(a)
     lasting_a = np.flatnonzero(np.isfinite(a[..., 0]).mean(axis=0) > 0.7)
     lasting_b = np.flatnonzero(np.isfinite(b[..., 0]).mean(axis=0) > 0.7)
     if not len(lasting_a) or not len(lasting_b):
-        return np.empty((2, 0, 2))
+        return np.empty((2, 2, 0, 2))
     cost = np.full((len(lasting_a), len(lasting_b)), 1e6)
     for i, p in enumerate(lasting_a):
         distance = geometry.distance(0, np.broadcast_to(a[:, p, None], (frames, len(lasting_b), 2)), 1, b[:, lasting_b])
@@ -155,15 +168,16 @@ def _matched(first: BeadTracks, second: BeadTracks, geometry: EpipolarGeometry, 
     rows, columns = linear_sum_assignment(cost)
     kept = [(lasting_a[i], lasting_b[j]) for i, j in zip(rows, columns, strict=True) if cost[i, j] < 1e5]
     if not kept:
-        return np.empty((2, 0, 2))
+        return np.empty((2, 2, 0, 2))
     strength = np.array([first.contrast[0, i] * second.contrast[0, j] for i, j in kept])
     usual = float(np.median(np.sort(strength)[len(strength) // 2 :]))
     pairs = [pair for pair, s in zip(kept, strength, strict=True) if s > 0.12 * usual]
     pairs.sort(key=lambda pair: tuple(a[0, pair[0]]))
     start = np.array([[_first(a[:, i]), _first(b[:, j])] for i, j in pairs])
-    return start.transpose(1, 0, 2)
+    return start.transpose(2, 1, 0, 3)
 
 
 def _first(track: Floats) -> Floats:
-    """Return the place in the first frame; where the track begins later, its first place."""
-    return np.asarray(track[int(np.flatnonzero(np.isfinite(track[:, 0]))[0])])
+    """Return the place in the first frame (where the track begins later, its first place) and the speed there."""
+    at = int(np.flatnonzero(np.isfinite(track[:, 0]))[0])
+    return np.stack([track[at], track[at + 1] - track[at] if at + 1 < len(track) else np.full(2, np.nan)])

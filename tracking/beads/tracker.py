@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.xray_spots import Polarity, Spots, attenuation_table, fit_spots, grey_image, window_radius
+from calibration.arrays import Bools, Bytes, Floats
+from calibration.xray_spots import (
+    Polarity,
+    Spots,
+    attenuation_table,
+    blind_rim,
+    fit_spots,
+    grey_image,
+    window_radius,
+)
 from tracking.beads.association import NOBODY, associate
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry, learn_geometry, unchanged
-from tracking.beads.motion import PixelFilters
+from tracking.beads.motion import PixelFilters, heavy_tailed
 from tracking.beads.tracks import PointStatus
 
 __all__ = ["BeadTracker", "TrackerSettings"]
-
-#: Guides a lost bead: (frame so far: (C, B, 2) pixels with NaN) -> (C, B, 2) where the others say it should be.
-Guide = Callable[[Floats], Floats]
 
 #: Gaussian radii tried at the starting points where the size of the beads is not told, px.
 START_SIGMAS = (1.2, 1.7, 2.4, 3.4, 4.8, 6.8)
@@ -62,19 +67,20 @@ class BeadTracker:
         starts: Floats,
         *,
         polarity: Sequence[Polarity],
+        speeds: Floats | None = None,
         sigma_px: float | None = None,
         geometry: EpipolarGeometry | None = None,
-        guide: Guide | None = None,
         settings: TrackerSettings | None = None,
     ) -> None:
         """Take up the beads at (C, B, 2) starts (NaN: unknown there) in the first frame's images."""
         self.settings = settings or TrackerSettings()
         self.geometry = geometry
-        self.guide = guide
         self.polarity = tuple(polarity)
         self.views, self.beads = starts.shape[:2]
         grey = [grey_image(image) for image in images]
         self.tables = [attenuation_table(image.dtype, kind) for image, kind in zip(grey, self.polarity, strict=True)]
+        # The rim of the image intensifier stands still: the first frame shows it for all.
+        self.blind = [blind_rim(image, kind) for image, kind in zip(grey, self.polarity, strict=True)]
         self.filters = PixelFilters(
             self.views,
             self.beads,
@@ -90,13 +96,14 @@ class BeadTracker:
         self._calibrated = geometry is not None
         self._history: list[Floats] = []
         self._was_lost = self.lost.copy()
+        self._speeds = np.full(starts.shape, np.nan) if speeds is None else speeds
         for view, image in enumerate(grey):
             self._start_view(image, view, starts[view], sigma_px)
 
     def _start_view(self, image: NDArray[Any], view: int, starts: Floats, sigma_px: float | None) -> None:
         """Fit the beads of the first frame and learn how they look in this view."""
         known = np.isfinite(starts).all(axis=1)
-        spots = _consistent_fit(image, starts, self.polarity[view], sigma_px)
+        spots = _consistent_fit(image, starts, self.polarity[view], sigma_px, self.blind[view])
         pixels, sigma, contrast = spots.pixels, spots.sigma, spots.contrast
         with np.errstate(invalid="ignore"):
             fitted = known & np.isfinite(pixels[:, 0]) & (contrast > 0.05)
@@ -108,7 +115,8 @@ class BeadTracker:
         self.sigma[view] = np.where(fitted, sigma, typical)
         self.contrast[view] = np.where(fitted, contrast, height)
         for b in np.flatnonzero(known):
-            self.filters.start(view, int(b), pixels[b] if fitted[b] else starts[b], 0.3 if fitted[b] else 2.0)
+            at, spread = (pixels[b], 0.3) if fitted[b] else (starts[b], 2.0)
+            self.filters.start(view, int(b), at, spread, self._speeds[view, b])
             if fitted[b]:
                 self.pixels[view, b] = pixels[b]
                 self.covariance[view, b] = spots.covariance[b]
@@ -143,7 +151,6 @@ class BeadTracker:
         self, grey: Sequence[NDArray[Any]], wanted: Bools
     ) -> tuple[list[Floats], list[Floats], list[list[list[int]]]]:
         """Collect spots near the predictions: per view (n, 2) points, (n,) contrasts, and per bead their numbers."""
-        guided = self._guided()
         points: list[Floats] = []
         heights: list[Floats] = []
         lists: list[list[list[int]]] = [[[] for _ in range(self.views)] for _ in range(self.beads)]
@@ -151,9 +158,7 @@ class BeadTracker:
             found: list[Floats] = []
             tall: list[float] = []
             for b in np.flatnonzero(wanted[view]):
-                if np.isfinite(guided[view, b, 0]):
-                    self.filters.jump(view, int(b), guided[view, b], 2.0)
-                reach = min(3.5 * self.filters.spread(view, int(b)) + 2.0, self.settings.max_reach_px)
+                reach = min(5.0 * self.filters.spread(view, int(b)) + 2.0, self.settings.max_reach_px)
                 floor = self.contrast[view, b] / (1.3 * self.settings.contrast_ratio)
                 near, height = nearby_maxima(
                     image, self.tables[view], self.filters.mean[view, b, :2], reach, float(self.sigma[view, b]), floor
@@ -190,6 +195,7 @@ class BeadTracker:
                     self.sigma[view, pair],
                     self.contrast[view, pair],
                     hold=True,
+                    blind=self.blind[view],
                 )
                 if not np.isfinite(fitted).all():
                     continue
@@ -207,7 +213,7 @@ class BeadTracker:
             row: list[Floats] = []
             for view in range(self.views):
                 index = lists[b][view]
-                cost = self.filters.distance2(view, b, points[view][index], 0.4)
+                cost = heavy_tailed(self.filters.distance2(view, b, points[view][index], 0.4))
                 cost = cost + (np.log(heights[view][index] / self.contrast[view, b]) / 0.45) ** 2
                 row.append(cost)
             costs.append(row)
@@ -244,6 +250,7 @@ class BeadTracker:
                     self.sigma[view, group],
                     self.contrast[view, group],
                     hold=len(group) > 1,
+                    blind=self.blind[view],
                 )
                 for k, b in enumerate(group):
                     if self._looks_like(view, b, fitted[k], at[k]):
@@ -262,7 +269,7 @@ class BeadTracker:
         s = self.settings
         size = abs(np.log(fitted[2] / self.sigma[view, b]))
         height = abs(np.log(fitted[3] / self.contrast[view, b]))
-        far = float(self.filters.distance2(view, b, fitted[:2], 0.3))
+        far = float(heavy_tailed(self.filters.distance2(view, b, fitted[:2], 0.3)))
         return bool(
             size < np.log(s.sigma_ratio)
             and height < np.log(s.contrast_ratio)
@@ -320,13 +327,6 @@ class BeadTracker:
         self.filters.undo(view, b)
         self.lost[view, b] = self._was_lost[view, b] + 1
 
-    def _guided(self) -> Floats:
-        """Return (C, B, 2) where lost beads should be by what the last frame showed of the others (NaN: unknown)."""
-        if self.guide is None or not (self.lost > 0).any():
-            return np.full((self.views, self.beads, 2), np.nan)
-        guided = self.guide(self.filters.mean[..., :2] * np.where(self.lost[..., None] == 0, 1.0, np.nan))
-        return np.where(self.lost[..., None] > 0, guided, np.nan)
-
     def _learn(self) -> None:
         """Without a calibration, learn the epipolar relation from what has been tracked so far."""
         if self._calibrated or self.views < 2:
@@ -336,11 +336,13 @@ class BeadTracker:
             self.geometry = learn_geometry(np.stack(self._history[-400:]), [unchanged] * self.views)
 
 
-def _consistent_fit(image: NDArray[Any], starts: Floats, polarity: Polarity, sigma_px: float | None) -> Spots:
+def _consistent_fit(
+    image: NDArray[Any], starts: Floats, polarity: Polarity, sigma_px: float | None, blind: Bytes
+) -> Spots:
     """Fit the starting spots with the size that most of them turn out to have: the fit's window depends on it."""
     sigma = sigma_px
     if sigma is None:
-        trials = [fit_spots(image, starts, sigma=s, polarity=polarity) for s in START_SIGMAS]
+        trials = [fit_spots(image, starts, sigma=s, polarity=polarity, blind=blind) for s in START_SIGMAS]
         # The size whose fits end nearest to where they began: neither a speck of noise nor the bone around it.
         drift = [
             float(np.nanmedian(np.abs(np.log(np.append(t.sigma, np.nan) / s))))
@@ -350,9 +352,9 @@ def _consistent_fit(image: NDArray[Any], starts: Floats, polarity: Polarity, sig
         ]
         lost = [float(np.isnan(t.sigma[np.isfinite(starts[:, 0])]).mean()) for t in trials]
         sigma = START_SIGMAS[int(np.argmin(np.array(drift) + 2.0 * np.array(lost)))]
-    spots = fit_spots(image, starts, sigma=sigma, polarity=polarity)
+    spots = fit_spots(image, starts, sigma=sigma, polarity=polarity, blind=blind)
     if sigma_px is None and np.isfinite(spots.sigma).any():
-        spots = fit_spots(image, starts, sigma=float(np.nanmedian(spots.sigma)), polarity=polarity)
+        spots = fit_spots(image, starts, sigma=float(np.nanmedian(spots.sigma)), polarity=polarity, blind=blind)
     return spots
 
 
