@@ -39,6 +39,7 @@ def write_track(
         file.attrs["body"] = subject.body
         file.attrs["rate_hz"] = rate_hz
         file.attrs["start_frame"] = track.start
+        file.attrs["lead"] = track.lead
         file["quad_names"] = text_array(list(rig.quad_names))
         file["marker_names"] = text_array(list(subject.marker_names))
         file["cage_joint_names"] = text_array(list(subject.joint_names))

@@ -36,6 +36,7 @@ class Reason(IntEnum):
     JUMP = 5
     AMBIGUOUS_START = 6
     NOT_TRACKED = 7
+    PARTS_DISAGREE = 8
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,27 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-__all__ = ["progress", "progress_callback"]
+__all__ = ["StagesDisplay", "progress", "progress_callback", "relay_progress"]
 
 T = TypeVar("T")
+
+_relay: Callable[[str, int, int], None] | None = None
+
+
+def relay_progress(listener: Callable[[str, int, int], None] | None) -> None:
+    """Send all progress of this process to ``listener`` (label, done, total) instead of showing it."""
+    global _relay
+    _relay = listener
 
 
 def _display() -> Progress:
@@ -38,6 +54,10 @@ def progress(items: Iterable[T], label: str, total: int | None = None) -> Iterat
 @contextmanager
 def progress_callback(label: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function (done, total) for library code that reports its progress by a callback."""
+    if _relay is not None:
+        listener = _relay
+        yield lambda done, total: listener(label, done, total)
+        return
     with _display() as display:
         task = display.add_task(label, total=None)
 
@@ -45,3 +65,46 @@ def progress_callback(label: str) -> Iterator[Callable[[int, int], None]]:
             display.update(task, completed=done, total=total)
 
         yield update
+
+
+class StagesDisplay:
+    """One bar per stage for work that is done in parts, here or elsewhere, in any order."""
+
+    def __init__(self, *, show: bool = True) -> None:
+        self._display = _display()
+        self._display.disable |= not show
+        self._bars: dict[str, TaskID] = {}
+        self._running: dict[str, dict[str, int]] = {}
+        self._done: dict[str, int] = {}
+
+    def __enter__(self) -> StagesDisplay:
+        """Show the bars."""
+        self._display.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take them away."""
+        self._display.stop()
+
+    def add(self, stage: str, total: int) -> None:
+        """Add a stage of so many frames."""
+        self._bars[stage] = self._display.add_task(stage, total=total)
+        self._running[stage], self._done[stage] = {}, 0
+
+    def running(self, label: str, done: int) -> None:
+        """Take note of the frames done in a part; its label is the stage, a blank and the part."""
+        stage, _, part = label.partition(" ")
+        if stage in self._bars:
+            self._running[stage][part] = done
+            self._show(stage)
+
+    def finished(self, label: str, frames: int) -> None:
+        """Take note that a part of so many frames is done."""
+        stage, _, part = label.partition(" ")
+        if stage in self._bars:
+            self._running[stage].pop(part, None)
+            self._done[stage] += frames
+            self._show(stage)
+
+    def _show(self, stage: str) -> None:
+        self._display.update(self._bars[stage], completed=self._done[stage] + sum(self._running[stage].values()))

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     if not target.exists():
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("results"))
     words = argparse.Namespace(
-        recordings=[target], until="report", settings=[], again=[], workers=args.workers, cluster=None, processes=None
+        recordings=[target], until="report", settings=[], again=[], workers=args.workers, cluster=None
     )
     report = run_command.run(words)
     page = (target / "results" / "report.html").resolve()

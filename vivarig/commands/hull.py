@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from capture.hull.result import HullFlag, flag_words
-from capture.hull.sequence import HullOptions, reconstruct_hulls
+from capture.hull.sequence import HullOptions, HullReport, reconstruct_hulls
 from capture.hull.store import read_hulls
 from capture.posture import posture_table, write_posture
-from capture.recording import load_recording
+from capture.recording import Recording, load_recording
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
-__all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLE", "HELP", "add_arguments", "hull_options", "run", "summary"]
 
 HELP = "Reconstruct the visual hull of each frame from results/silhouettes.h5 into results/hull.h5."
 EXAMPLE = """  vivarig hull mouse_07
@@ -46,19 +46,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=None, help="threads (default: all cores)")
 
 
+def hull_options(args: argparse.Namespace) -> HullOptions:
+    """Return how hulls are wanted."""
+    return HullOptions(voxel_mm=args.voxel, tolerated=args.robust, engine=args.engine)
+
+
 def run(args: argparse.Namespace) -> CommandReport:
     """Reconstruct the hulls."""
     recording = load_recording(args.recording)
-    rig = recording.need_rig()
     with progress_callback("hulls") as on_progress:
         report = reconstruct_hulls(
             recording.results / "silhouettes.h5",
-            rig,
+            recording.need_rig(),
             recording.results / "hull.h5",
-            HullOptions(voxel_mm=args.voxel, tolerated=args.robust, engine=args.engine),
+            hull_options(args),
             workers=args.workers,
             on_progress=on_progress,
         )
+    return summary(args, recording, report)
+
+
+def summary(args: argparse.Namespace, recording: Recording, report: HullReport) -> CommandReport:
+    """Say how the hulls came out, and write what else was asked for."""
     if args.posture is not None:
         write_posture(args.posture, posture_table(read_hulls(recording.results / "hull.h5"), recording.rate_hz))
     there = report.volume > 0

@@ -11,16 +11,20 @@ from typing import Any
 from calibration.errors import InputError, VivarigError
 from capture.recording import load_recording
 from vivarig.cluster import run_on_cluster
-from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording
+from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording, workers_here
+from vivarig.pipeline.schedule import Workers
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
 HELP = (
     "Run all stages on one or more recordings: silhouettes, hull, track, skeleton, report. What is done already is "
     "kept; what was interrupted, changed or damaged is done again. Nothing you brought is changed. One failing "
-    "recording does not stop the others."
+    "recording does not stop the others. The work is cut into parts of frames, so that a run that was killed goes on "
+    "inside a stage, and spread over processes here or over a Dask cluster; the result is the same wherever it is done."
 )
-EXAMPLE = "  vivarig run mouse_07\n  vivarig run day1/* --set silhouettes.model=moving --until skeleton"
+EXAMPLE = """  vivarig run mouse_07
+  vivarig run day1/* --set silhouettes.model=moving --until skeleton
+  vivarig run day1/* --cluster tcp://login1:8786"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an option of a stage's own verb, e.g. hull.voxel=2; only what depends on it is done again",
     )  # fmt: skip
     parser.add_argument("--again", action="append", default=[], metavar="STAGE", help="redo this stage even if done")
-    parser.add_argument("--workers", type=int, metavar="N", help="cores to use (default: all)")
-    parser.add_argument("--cluster", metavar="ADDRESS", help="spread the recordings over this Dask scheduler")
-    parser.add_argument("--processes", type=int, metavar="N", help="spread the recordings over N local processes")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes to use here (default: one per core)")
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="spread the parts of the recordings over this Dask scheduler's workers"
+    )
 
 
 def stage_options(settings: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -81,32 +86,31 @@ def run(args: argparse.Namespace) -> CommandReport:
 
 def _outcomes(args: argparse.Namespace, options: RunOptions) -> Iterator[tuple[Path, list[StageOutcome] | str]]:
     """Yield each recording with its outcomes, or with what must be mended."""
-    if args.cluster is not None or args.processes is not None:
+    if args.cluster is not None:
         with progress_callback("recordings") as on_done:
-            done = run_on_cluster(
-                args.recordings, options, address=args.cluster, processes=args.processes, on_done=on_done
-            )
+            done = run_on_cluster(args.recordings, options, address=args.cluster, on_done=on_done)
         yield from done.items()
         return
-    for folder in args.recordings:
-        try:
-            yield folder, _one(folder, options)
-        except VivarigError as error:
-            yield folder, str(error)
+    with workers_here(args.workers) as workers:
+        for folder in args.recordings:
+            try:
+                yield folder, _one(folder, options, workers)
+            except VivarigError as error:
+                yield folder, str(error)
 
 
-def _one(folder: Path, options: RunOptions) -> list[StageOutcome]:
+def _one(folder: Path, options: RunOptions, workers: Workers) -> list[StageOutcome]:
     def tell(stage: str, text: str) -> None:
         sys.stderr.write(f"{folder}: {stage}: {text}\n")
         sys.stderr.flush()
 
-    return run_recording(load_recording(folder), options, tell)
+    return run_recording(load_recording(folder), options, tell, workers)
 
 
 def _lines(folder: Path, outcomes: list[StageOutcome]) -> list[str]:
     lines = [f"{folder}:"]
     for outcome in outcomes:
-        took = f"{outcome.seconds:.1f} s" if outcome.status != "kept" else "kept from before"
+        took = f"{outcome.seconds:.1f} s of work" if outcome.status != "kept" else "kept from before"
         lines.append(f"  {outcome.name:<12} {took}")
         if outcome.report is not None:
             lines += [f"    {line}" for line in outcome.report.lines]

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from capture.masks import MaskFlag
-from capture.recording import load_recording
+from capture.recording import Recording, load_recording
 from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recording
+from capture.silhouettes.segment import SilhouetteReport
 from capture.silhouettes.sheets import contact_sheet
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
-__all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLE", "HELP", "add_arguments", "model_options", "run", "summary"]
 
 HELP = "Cut the subject out of each camera's images and write results/silhouettes.h5."
 EXAMPLE = """  vivarig silhouettes mouse_07
@@ -44,15 +45,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=None, help="threads (default: all cores)")
 
 
+def model_options(args: argparse.Namespace) -> ModelOptions:
+    """Return how silhouettes are wanted."""
+    cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
+    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair)
+
+
 def run(args: argparse.Namespace) -> CommandReport:
     """Segment the recording."""
     recording = load_recording(args.recording)
-    cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
-    options = ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair)
     with progress_callback("silhouettes") as on_progress:
         report = segment_recording(
-            recording, options=options, start=args.start, stop=args.stop, workers=args.workers, on_progress=on_progress
+            recording,
+            options=model_options(args),
+            start=args.start,
+            stop=args.stop,
+            workers=args.workers,
+            on_progress=on_progress,
         )
+    return summary(args, recording, report)
+
+
+def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteReport) -> CommandReport:
+    """Say how the silhouettes came out, and draw them if asked."""
     frames = len(report.flags)
     lines = [f"{frames} frames, {len(report.names)} cameras: results/silhouettes.h5"]
     found = (report.flags & (MaskFlag.NO_FRAME | MaskFlag.EMPTY | MaskFlag.FULL)) == 0

@@ -18,7 +18,7 @@ from capture.recording import Recording
 from vivarig import __version__
 from vivarig.reporting import plain_json
 
-__all__ = ["Ledger", "digest_of_inputs", "digest_of_path"]
+__all__ = ["Ledger", "digest_of_inputs", "digest_of_path", "digest_of_words"]
 
 _BLOCK = 1 << 20
 
@@ -78,10 +78,6 @@ class Ledger:
         entry = self._entries.get(stage, {})
         same = entry.get("rests_on") == rests_on and output.is_file()
         return same and entry.get("made") != digest_of_path(output)
-
-    def made(self, stage: str) -> str:
-        """Return the digest of what a finished stage made."""
-        return self._entries[stage]["made"]
 
     def record(self, stage: str, rests_on: str, output: Path) -> None:
         """Note that ``stage`` made ``output``."""

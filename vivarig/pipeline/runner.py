@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import argparse
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from calibration.errors import InputError
 from capture.recording import Recording
+from capture.silhouettes.segment import count_frames
 from vivarig.pipeline.fingerprints import Ledger, digest_of_inputs, digest_of_words
-from vivarig.pipeline.stages import STAGES, Stage, options_of, run_stage
+from vivarig.pipeline.jobs import Job, StagePlan, leftovers
+from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
+from vivarig.pipeline.spans import Span
+from vivarig.pipeline.stages import STAGES, Stage, options_of
+from vivarig.pipeline.tasks import Done
+from vivarig.pipeline.workers import Inline, LocalWorkers
+from vivarig.progress import StagesDisplay, relay_progress
 from vivarig.reporting import CommandReport
 
-__all__ = ["RunOptions", "StageOutcome", "run_recording"]
+__all__ = ["RunOptions", "StageOutcome", "run_recording", "workers_here"]
 
 #: Options that change how fast a stage runs, never what it makes.
 _SPEED_ONLY = ("workers", "recording", "json", "verbose")
@@ -25,7 +36,7 @@ class RunOptions:
     Attributes:
         until: last stage to run.
         stage_options: per stage, option names of its verb with their values as text.
-        workers: processes or threads a stage may use; None: its own choice.
+        workers: processes to use; None: one per core.
         again: stages to redo even if done.
     """
 
@@ -42,13 +53,15 @@ class StageOutcome:
     Attributes:
         name: the stage.
         status: "done" now, "kept" from before, or "redone" because its result was harmed.
-        seconds: time it took now.
+        seconds: what it took now, summed over its workers.
+        cpu_seconds: processor time of the same.
         report: what it said, None if kept.
     """
 
     name: str
     status: str
     seconds: float
+    cpu_seconds: float
     report: CommandReport | None
 
 
@@ -61,39 +74,165 @@ def wanted_stages(options: RunOptions) -> tuple[Stage, ...]:
     return STAGES[: names.index(options.until) + 1]
 
 
+@contextlib.contextmanager
+def workers_here(count: int | None) -> Iterator[Inline | LocalWorkers]:
+    """Yield workers on this machine: so many processes, or this one alone for 1."""
+    wanted = count or os.cpu_count() or 1
+    if wanted == 1:
+        yield Inline()
+        return
+    pool = LocalWorkers(wanted)
+    try:
+        yield pool
+    finally:
+        pool.shutdown()
+
+
 def run_recording(
-    recording: Recording, options: RunOptions | None = None, on_stage: Callable[[str, str], None] | None = None
+    recording: Recording,
+    options: RunOptions | None = None,
+    on_stage: Callable[[str, str], None] | None = None,
+    workers: Workers | None = None,
+    *,
+    show: bool = True,
 ) -> list[StageOutcome]:
     """Bring all stages of a recording up to date and say what became of each.
 
-    ``on_stage`` is told (stage, what is happening) as it goes.
+    Args:
+        recording: what to work on.
+        options: which stages, and how.
+        on_stage: told (stage, what is happening) as it goes.
+        workers: where the work is done; None: in processes on this machine, as the options say.
+        show: show the progress, where there is a terminal.
     """
     chosen = options or RunOptions()
     stages = wanted_stages(chosen)
     recording.need_rig()
     tell = on_stage or (lambda stage, text: None)
-    brought = digest_of_inputs(recording)
-    ledger = Ledger(recording.results)
+    recording.results.mkdir(parents=True, exist_ok=True)
+    with _alone(recording.results):
+        job = _planned(recording, chosen, stages)
+        ledger = Ledger(recording.results)
+        harmed: dict[str, bool] = {}
+        for stage in stages:
+            plan, output = job.plans[stage.name], recording.results / stage.output
+            if stage.name not in chosen.again and ledger.is_done(stage.name, plan.rests_on, output):
+                tell(stage.name, "done before, kept")
+                continue
+            harmed[stage.name] = ledger.is_damaged(stage.name, plan.rests_on, output)
+            if harmed[stage.name]:
+                tell(stage.name, "its result was changed or damaged since: doing it again")
+        for stage_name in chosen.again:
+            shutil.rmtree(job.parts / stage_name, ignore_errors=True)
+        spent: dict[str, list[Done]] = {name: [] for name in harmed}
+        reports: dict[str, CommandReport] = {}
+        if harmed:
+            with contextlib.ExitStack() as stack:
+                place = workers if workers is not None else stack.enter_context(workers_here(chosen.workers))
+                reports = run_job(job, harmed, place, tell, spent, ledger, show=show)
+        if job.parts.exists():
+            shutil.rmtree(job.parts)
     outcomes = []
     for stage in stages:
-        given = dict(chosen.stage_options.get(stage.name, {}))
-        arguments = options_of(stage.name, given, recording.folder)
-        if chosen.workers is not None and hasattr(arguments, "workers"):
-            arguments.workers = chosen.workers
-        matters = {k: v for k, v in vars(arguments).items() if k not in _SPEED_ONLY}
-        rests_on = digest_of_words(stage.name, brought, *(ledger.made(need) for need in stage.needs), options=matters)
-        output = recording.results / stage.output
-        if stage.name not in chosen.again and ledger.is_done(stage.name, rests_on, output):
-            tell(stage.name, "done before, kept")
-            outcomes.append(StageOutcome(stage.name, "kept", 0.0, None))
+        name = stage.name
+        if name not in harmed:
+            outcomes.append(StageOutcome(name, "kept", 0.0, 0.0, None))
             continue
-        harmed = ledger.is_damaged(stage.name, rests_on, output)
-        tell(stage.name, "its result was changed or damaged since: doing it again" if harmed else "running")
-        start = time.monotonic()
-        report = run_stage(stage.name, arguments)
-        if not output.is_file():
-            raise InputError(f"{output}: the stage '{stage.name}' made no result")
-        ledger.record(stage.name, rests_on, output)
-        status = "redone" if harmed else "done"
-        outcomes.append(StageOutcome(stage.name, status, time.monotonic() - start, report))
+        status = "redone" if harmed[name] else "done"
+        took = [sum(getattr(one, key) for one in spent[name]) for key in ("seconds", "cpu_seconds")]
+        outcomes.append(StageOutcome(name, status, took[0], took[1], reports[name]))
     return outcomes
+
+
+def run_job(
+    job: Job,
+    todo: Mapping[str, bool] | Sequence[str],
+    workers: Workers,
+    tell: Callable[[str, str], None],
+    spent: dict[str, list[Done]],
+    ledger: Ledger | None,
+    *,
+    show: bool = True,
+) -> dict[str, CommandReport]:
+    """Run the stages ``todo`` of a job with one progress display; note in ``spent`` and the ledger what was done."""
+    outputs = {stage.name: stage.output for stage in STAGES}
+    nodes = nodes_of(job, todo, workers.capacity)
+    begun: set[str] = set()
+    with StagesDisplay(show=show) as display:
+        for stage in todo:
+            display.add(stage, sum(node.frames for node in nodes if node.key[0] == stage) or 1)
+
+        def started(node: Node) -> None:
+            if node.key[0] in todo and node.key[0] not in begun:
+                begun.add(node.key[0])
+                tell(node.key[0], "running")
+
+        def finished(node: Node, answer: Done) -> None:
+            stage, what, part = node.key
+            spent.setdefault(stage, []).append(answer)
+            display.finished(f"{stage} {part}", node.frames)
+            if what == "join":
+                output = job.folder / "results" / outputs[stage]
+                if not output.is_file():
+                    raise InputError(f"{output}: the stage '{stage}' made no result")
+                if ledger is not None:
+                    ledger.record(stage, job.plans[stage].rests_on, output)
+
+        def heard(label: str, done: int, total: int) -> None:
+            display.running(label, done)
+
+        if isinstance(workers, LocalWorkers):
+            workers.on_progress = heard
+            return run_nodes(nodes, workers, finished, started)
+        if not isinstance(workers, Inline):
+            return run_nodes(nodes, workers, finished, started)
+        relay_progress(heard)
+        try:
+            return run_nodes(nodes, workers, finished, started)
+        finally:
+            relay_progress(None)
+
+
+def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage]) -> Job:
+    """Return the job with the plan of each stage: its arguments, and a digest of all that its result depends on."""
+    brought = digest_of_inputs(recording)
+    plans: dict[str, StagePlan] = {}
+    for stage in stages:
+        arguments = options_of(stage.name, dict(options.stage_options.get(stage.name, {})), recording.folder)
+        matters = {key: value for key, value in vars(arguments).items() if key not in _SPEED_ONLY}
+        before = [plans[need].rests_on for need in stage.needs]
+        rests_on = digest_of_words(stage.name, brought, *before, options=matters)
+        plans[stage.name] = StagePlan(stage.name, arguments, rests_on)
+    return Job(recording.folder.resolve(), frames_of(recording, plans["silhouettes"].arguments), plans)
+
+
+def frames_of(recording: Recording, arguments: argparse.Namespace) -> Span:
+    """Return the rows of ``silhouettes.h5``: the frames that all cameras have, or those that were asked for."""
+    total = count_frames(recording)
+    last = total if arguments.stop is None else min(arguments.stop, total)
+    if not 0 <= arguments.start < last:
+        raise InputError(
+            f"silhouettes: wanted frames {arguments.start}..{arguments.stop}, the recording has 0..{total - 1}"
+        )
+    return Span(0, last - arguments.start)
+
+
+@contextlib.contextmanager
+def _alone(results: Path) -> Iterator[None]:
+    """Keep other runs off the same results, and clear away what killed ones left half-written."""
+    if os.name != "posix":  # pragma: no cover
+        yield
+        return
+    import fcntl
+
+    handle = os.open(results, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{results}: another run is working on this recording; wait for it, or stop it") from None
+        for path in leftovers(results):
+            path.unlink()
+        yield
+    finally:
+        os.close(handle)

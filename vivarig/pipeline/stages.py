@@ -22,17 +22,21 @@ class Stage:
         name: the verb.
         output: the file it makes in ``results/``.
         needs: the stages whose outputs it reads.
+        phases: what is done with each part, one after the other; none: the stage is done as a whole.
+        shared: whether its parts share something that is made first.
     """
 
     name: str
     output: str
     needs: tuple[str, ...]
+    phases: tuple[str, ...] = ()
+    shared: bool = False
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("silhouettes", "silhouettes.h5", ()),
-    Stage("hull", "hull.h5", ("silhouettes",)),
-    Stage("track", "track.h5", ("silhouettes", "hull")),
+    Stage("silhouettes", "silhouettes.h5", (), ("masks",), shared=True),
+    Stage("hull", "hull.h5", ("silhouettes",), ("hulls",)),
+    Stage("track", "track.h5", ("silhouettes",), ("track", "mend"), shared=True),
     Stage("skeleton", "skeleton.h5", ("track",)),
     Stage("report", "report.html", ("silhouettes", "hull", "track", "skeleton")),
 )

@@ -1,0 +1,57 @@
+"""Hulls in parts: frames are independent."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from capture.hull.sequence import HullReport, reconstruct_hulls
+from capture.hull.store import create_hulls, read_hulls
+from capture.results import open_results, read_parameters
+from vivarig.commands import hull as verb
+from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.spans import Span
+from vivarig.progress import progress_callback
+from vivarig.reporting import CommandReport
+
+__all__ = ["join", "work"]
+
+_BLOCK = 16
+
+
+def work(job: Job, phase: str, span: Span) -> None:
+    """Reconstruct the hulls of one part."""
+    with progress_callback(f"hull {span}") as on_progress:
+        reconstruct_hulls(
+            job.path("silhouettes", "masks", span),
+            job.recording.need_rig(),
+            job.path("hull", phase, span),
+            verb.hull_options(job.plans["hull"].arguments),
+            workers=1,
+            on_progress=on_progress,
+        )
+
+
+def join(job: Job) -> CommandReport:
+    """Put the parts together, a few hulls at a time."""
+    paths = [job.path("hull", "hulls", span) for span in job.spans("hull")]
+    target = job.recording.results / "hull.h5"
+    with open_results(paths[0], stage="hull") as file:
+        names = [name.decode("utf-8") for name in file["names"][()]]
+        parameters = read_parameters(file)
+    with create_hulls(target, names, len(job.whole), parameters) as writer:
+        at = 0
+        for path in paths:
+            hulls = read_hulls(path)
+            while block := list(itertools.islice(hulls, _BLOCK)):
+                writer.write(at, block)
+                at += len(block)
+    with open_results(target, stage="hull") as file:
+        report = HullReport(
+            file["volume"][()],
+            file["views_used"][()],
+            file["agreement"][()].astype(np.float64),
+            file["flags"][()],
+        )
+    return verb.summary(job.plans["hull"].arguments, job.recording, report)

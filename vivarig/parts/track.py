@@ -1,0 +1,220 @@
+"""Tracking in parts: each part finds the subject for itself and is tracked a few frames beyond its ends.
+
+A part that does not agree with a neighbour who fits better is tracked once more from that neighbour's pose (the phase
+``mend``); what still disagrees is marked when the parts are joined.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import InputError
+from calibration.rig import Rig
+from capture.masks import mask_cameras
+from tracking.contours import Observation, observe
+from tracking.scale_search import find_scale, make_solver
+from tracking.solver import FrameSolver
+from tracking.subject import Subject, load_subject, scaled_subject
+from tracking.track_file import write_track
+from tracking.track_joining import (
+    SEAM_TOLERANCE,
+    Piece,
+    compare,
+    join_tracks,
+    mean_agreement,
+    pose_at,
+)
+from tracking.tracker import Track, Tracker, TrackerSettings
+from vivarig.commands import track as verb
+from vivarig.pipeline.jobs import Job, PartMasks
+from vivarig.pipeline.spans import MARGIN, Span
+from vivarig.progress import progress_callback
+from vivarig.reporting import CommandReport
+
+__all__ = ["join", "prepare", "work"]
+
+_LOOKS = 12
+Look = Callable[[int], Observation]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What all parts share: the subject's size against its template."""
+
+    scale: float
+
+
+def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
+    """Estimate the subject's size from frames of the given parts; None where they show too little of it."""
+    arguments = job.plans["track"].arguments
+    subject = load_subject(subject_name(job), base=job.folder)
+    if arguments.scale != "auto":
+        return _Prepared(given_scale(arguments.scale))
+    frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
+    with PartMasks(job) as masks:
+        rig = _rig(job)
+        look = _looker(masks, rig)
+        seen = {frame: look(frame).seen for frame in frames}
+        best = max(seen.values(), default=0)
+        if best < 2:
+            return None
+        good = [frame for frame, count in seen.items() if count == best]
+        chosen = sorted({good[0], good[-1]})
+        return _Prepared(find_scale(subject, rig, look, chosen, up=np.array([0.0, 0.0, 1.0])))
+
+
+def work(job: Job, phase: str, span: Span) -> None:
+    """Track one part, or track it once more from a neighbour who knows better."""
+    if phase == "mend":
+        _mend(job, span)
+        return
+    arguments = job.plans["track"].arguments
+    wide = _wide(job, span)
+    with PartMasks(job) as masks:
+        rig = _rig(job)
+        look = _looker(masks, rig)
+        if max(look(frame).seen for frame in _spread(wide, 24)) < 2:
+            return  # nothing to track here: the part leaves no file
+        start = arguments.start
+        start = start - wide.first if start is not None and span.first <= start < span.last else None
+        subject, solver = _solver(job, rig)
+        with progress_callback(f"track {span}") as on_progress:
+            track = _tracker(arguments, solver, rig).track(
+                lambda row: look(wide.first + row), len(wide), start=start, on_progress=on_progress
+            )
+    _write(job, job.path("track", phase, span), track, subject, solver)
+
+
+def _mend(job: Job, span: Span) -> None:
+    """Track a part again from the end of a neighbour that disagrees and fits better; keep it if it fits better."""
+    spans = job.spans("track")
+    index = spans.index(span)
+    here = _piece(job, span, "track")
+    rig = _rig(job)
+    subject, solver = _solver(job, rig)
+    best = mean_agreement(here)
+    wide = _wide(job, span)
+    for other, frame in ((index - 1, span.first), (index + 1, span.last - 1)):
+        if not 0 <= other < len(spans):
+            continue
+        neighbour = _piece(job, spans[other], "track")
+        pair = (neighbour, here) if other < index else (here, neighbour)
+        seam = compare(*pair)
+        theirs, ours = (seam.left, seam.right) if other < index else (seam.right, seam.left)
+        agrees = seam.distance <= SEAM_TOLERANCE * solver.unit
+        if here.path is not None and (agrees or not theirs > ours):
+            continue
+        guess = pose_at(neighbour, frame)
+        if guess is None:
+            continue
+        with PartMasks(job) as masks:
+            look = _looker(masks, rig)
+            track = _tracker(job.plans["track"].arguments, solver, rig).track(
+                lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
+                len(wide),
+                start=frame - wide.first,
+                guess=guess,
+            )
+        reached = float(np.nan_to_num(track.agreement[span.first - wide.first : span.last - wide.first]).mean())
+        if reached > best:
+            best = reached
+            _write(job, job.path("track", "mend", span), track, subject, solver)
+
+
+def join(job: Job) -> CommandReport:
+    """Put the parts together and judge the whole."""
+    arguments = job.plans["track"].arguments
+    spans = job.spans("track")
+    pieces = [_piece(job, span, "mend") for span in spans]
+    _, solver = _solver(job, _rig(job))
+    scale = job.prepared("track").scale
+    parameters = {"subject": subject_name(job), "scale": scale, "smooth": arguments.smooth, "parts": len(spans)}
+    target = job.recording.results / "track.h5"
+    seams = join_tracks(target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters)
+    apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
+    return verb.summary(
+        target, Span(spans[0].first, spans[-1].last), apart, max((s.distance for s in seams), default=0)
+    )
+
+
+def subject_name(job: Job) -> str:
+    """Return the subject that the option or the recording names."""
+    name = job.plans["track"].arguments.subject or job.recording.subject
+    if not name:
+        raise InputError(f"{job.folder}: recording.toml names no subject; give --subject mouse|rat|human|FOLDER")
+    return str(name)
+
+
+def given_scale(words: str) -> float:
+    """Return a scale given as text."""
+    try:
+        scale = float(words)
+    except ValueError:
+        raise InputError(f"--scale wants a number or auto, got {words!r}") from None
+    if not 0.2 < scale < 5.0:
+        raise InputError(f"--scale must lie between 0.2 and 5, got {scale:g}")
+    return scale
+
+
+def _own(job: Job, span: Span) -> Span:
+    """Return the frames of a silhouette part that are to be tracked."""
+    spans = job.spans("track")
+    return Span(max(span.first, spans[0].first), min(span.last, spans[-1].last))
+
+
+def _wide(job: Job, span: Span) -> Span:
+    spans = job.spans("track")
+    return span.widened(MARGIN, Span(spans[0].first, spans[-1].last))
+
+
+def _spread(span: Span, count: int) -> list[int]:
+    if len(span) <= 0:
+        return []
+    return sorted({int(f) for f in np.linspace(span.first, span.last - 1, min(len(span), count))})
+
+
+def _rig(job: Job) -> Rig:
+    names, _ = mask_cameras(job.path("silhouettes", "masks", job.spans("silhouettes")[0]))
+    return job.recording.need_rig().subset(names)
+
+
+def _looker(masks: PartMasks, rig: Rig) -> Look:
+    @lru_cache(maxsize=64)
+    def look(frame: int) -> Observation:
+        return observe(masks(tuple(rig.names), frame))
+
+    return look
+
+
+def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
+    subject = _sized(subject_name(job), job.folder, job.prepared("track").scale, job.plans["track"].rests_on)
+    return subject, make_solver(subject, rig)
+
+
+@lru_cache(maxsize=1)
+def _sized(name: str, folder: Path, scale: float, rests_on: str) -> Subject:
+    subject = load_subject(name, base=folder)
+    return subject if scale == 1.0 else scaled_subject(subject, scale)
+
+
+def _tracker(arguments: argparse.Namespace, solver: FrameSolver, rig: Rig) -> Tracker:
+    return Tracker(solver, rig, settings=TrackerSettings(smooth_sweeps=max(arguments.smooth, 0)))
+
+
+def _write(job: Job, path: Path, track: Track, subject: Subject, solver: FrameSolver) -> None:
+    write_track(path, track, subject, solver, rate_hz=job.recording.rate_hz, parameters={})
+
+
+def _piece(job: Job, span: Span, phase: str) -> Piece:
+    """Return a part as tracked, or as mended where that was better."""
+    path: Path | None = job.path("track", phase, span)
+    if phase == "mend" and not job.path("track", "mend", span).is_file():
+        path = job.path("track", "track", span)
+    assert path is not None
+    return Piece(path if path.is_file() else None, _wide(job, span).first, span.first, span.last)

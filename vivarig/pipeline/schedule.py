@@ -1,0 +1,174 @@
+"""The tasks of a job in the order their needs allow: parts of one stage start while another's are still being made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from calibration.errors import InputError
+from vivarig.pipeline import tasks
+from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.spans import MARGIN, Span
+from vivarig.pipeline.stages import STAGES, Stage
+from vivarig.reporting import CommandReport
+
+__all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
+
+#: Which ready task goes first: what others wait for longest.
+_ORDER = ("report", "skeleton", "track", "silhouettes", "hull")
+#: Models that must see every image once, in order: their silhouettes cannot be cut.
+_IN_ORDER = ("mog2", "knn")
+
+
+class Workers(Protocol):
+    """Where tasks run: here, in local processes, or on a cluster."""
+
+    @property
+    def capacity(self) -> int:
+        """How many tasks run at a time."""
+        ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Run a task."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A task with what it waits for.
+
+    Attributes:
+        key: (stage, what, part).
+        call: function and its arguments.
+        needs: keys of the tasks before it.
+        frames: that it brings the stage on.
+    """
+
+    key: tuple[str, str, str]
+    call: tuple[Any, ...]
+    needs: frozenset[tuple[str, str, str]]
+    frames: int = 0
+
+
+def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
+    """Return the tasks that bring the stages ``todo`` of a job up to date; the others are taken as they are."""
+    wanted = [stage for stage in STAGES if stage.name in set(todo)]
+    names = {stage.name for stage in wanted}
+    nodes: list[Node] = []
+    cut = [stage for stage in wanted if stage.phases and not _in_order(job, stage)]
+    for stage in wanted:
+        if stage in cut:
+            nodes += _part_nodes(job, stage, threads)
+        else:
+            needs = frozenset((need, "join", "") for need in stage.needs if need in names)
+            nodes.append(Node((stage.name, "join", ""), (tasks.whole, job, stage.name), needs))
+    if any("silhouettes" in stage.needs for stage in cut) and not any(stage.name == "silhouettes" for stage in cut):
+        before = frozenset({("silhouettes", "join", "")}) if "silhouettes" in names else frozenset()
+        nodes += [
+            Node(("silhouettes", "masks", str(span)), (tasks.extract, job, "silhouettes", span), before)
+            for span in job.spans("silhouettes")
+        ]
+    return nodes
+
+
+def _in_order(job: Job, stage: Stage) -> bool:
+    return stage.name == "silhouettes" and job.plans["silhouettes"].arguments.model in _IN_ORDER
+
+
+def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
+    name, spans = stage.name, job.spans(stage.name)
+    nodes = []
+    masks = job.spans("silhouettes")
+    if stage.shared:
+        ends = tuple(dict.fromkeys((_meeting(masks, spans[0])[0], _meeting(masks, spans[-1])[-1])))
+        looked = ends if stage.needs else ()
+        needs = frozenset(("silhouettes", "masks", str(span)) for span in looked)
+        nodes.append(Node((name, "prepare", ""), (tasks.prepare, job, name, threads, looked), needs))
+    for phase_index, phase in enumerate(stage.phases):
+        for index, span in enumerate(spans):
+            if phase_index == 0:
+                near = _meeting(masks, span.widened(MARGIN, Span(spans[0].first, spans[-1].last)))
+                before = {("silhouettes", "masks", str(part)) for part in near} if stage.needs else set()
+                before |= {(name, "prepare", "")} if stage.shared else set()
+            else:
+                near = spans[max(0, index - 1) : index + 2]
+                before = {(name, stage.phases[phase_index - 1], str(part)) for part in near}
+            nodes.append(
+                Node(
+                    (name, phase, str(span)),
+                    (tasks.part, job, name, phase, span),
+                    frozenset(before),
+                    len(span) if phase_index == 0 else 0,
+                )
+            )
+    last = frozenset((name, stage.phases[-1], str(span)) for span in spans)
+    nodes.append(Node((name, "join", ""), (tasks.join, job, name), last))
+    return nodes
+
+
+def _meeting(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
+    return tuple(other for other in spans if other.meets(span))
+
+
+def run_nodes(
+    nodes: list[Node],
+    workers: Workers,
+    on_done: Callable[[Node, tasks.Done], None],
+    on_start: Callable[[Node], None] | None = None,
+) -> dict[str, CommandReport]:
+    """Run all tasks, each when what it needs is done; return what the stages said.
+
+    A task that fails stops the rest: what runs is waited for, and its error is raised.
+    """
+    waiting = {node.key: node for node in nodes}
+    keys = set(waiting)
+    done: set[tuple[str, str, str]] = set()
+    running: dict[Future[Any], Node] = {}
+    reports: dict[str, CommandReport] = {}
+    failure: BaseException | None = None
+    while waiting or running:
+        ready = [node for node in waiting.values() if not (node.needs & keys) - done]
+        ready.sort(key=lambda node: (_ORDER.index(node.key[0]), node.key[1] != "prepare", node.key))
+        if failure is None:
+            for node in ready[: max(0, workers.capacity - len(running))]:
+                del waiting[node.key]
+                if on_start is not None:
+                    on_start(node)
+                running[workers.submit(tasks.timed, *node.call)] = node
+        if not running:
+            break
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            node = running.pop(future)
+            error = future.exception()
+            if error is not None:
+                failure = failure or error
+                continue
+            answer: tasks.Done = future.result()
+            if node.key[1] == "prepare" and answer.value is False:
+                again = _all_parts(node)
+                if again is None:
+                    failure = InputError(
+                        "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
+                    )
+                else:
+                    waiting[node.key] = again
+                continue
+            done.add(node.key)
+            if isinstance(answer.value, CommandReport):
+                reports[node.key[0]] = answer.value
+            on_done(node, answer)
+    if failure is not None:
+        raise failure
+    return reports
+
+
+def _all_parts(node: Node) -> Node | None:
+    """Return a preparation that looks at all parts of the silhouettes, None if it already did."""
+    function, job, stage, threads, spans = node.call
+    every = job.spans("silhouettes")
+    if spans == every:
+        return None
+    needs = frozenset(("silhouettes", "masks", str(span)) for span in every)
+    return Node(node.key, (function, job, stage, threads, every), needs)

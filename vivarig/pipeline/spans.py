@@ -1,0 +1,51 @@
+"""How a recording is cut into parts: by its length alone, so that any number of workers makes the same parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+__all__ = ["LENGTH", "MARGIN", "Span", "cut"]
+
+LENGTH = 160
+"""Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
+
+MARGIN = 4
+"""Frames that a part is tracked beyond its ends, to be compared with its neighbours."""
+
+_WORTH_TWO = 80
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """Frames ``first`` to ``last`` - 1 of a recording."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return self.last - self.first
+
+    def __str__(self) -> str:
+        """Return a name that sorts by frame."""
+        return f"{self.first:08d}-{self.last:08d}"
+
+    def widened(self, margin: int, within: Span) -> Span:
+        """Return the span with ``margin`` frames more on both sides, as far as there are any."""
+        return Span(max(within.first, self.first - margin), min(within.last, self.last + margin))
+
+    def meets(self, other: Span) -> bool:
+        """Return whether the two have a frame in common."""
+        return self.first < other.last and other.first < self.last
+
+
+def cut(whole: Span) -> tuple[Span, ...]:
+    """Cut frames into parts of equal length, `LENGTH` at most; short recordings still give two cores something to do.
+
+    >>> [len(part) for part in cut(Span(0, 401))]
+    [133, 134, 134]
+    """
+    count = max(-(-len(whole) // LENGTH), 2 if len(whole) >= _WORTH_TWO else 1)
+    edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
+    return tuple(Span(a, b) for a, b in pairwise(edges))

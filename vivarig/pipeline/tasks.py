@@ -1,0 +1,70 @@
+"""What a worker does, wherever it is: small functions of a job, whose results are files."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.spans import Span
+from vivarig.pipeline.stages import run_stage
+from vivarig.reporting import CommandReport
+
+__all__ = ["Done", "extract", "join", "part", "prepare", "timed", "whole"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A task's answer, with the time and the processor time it took on its worker, s."""
+
+    value: Any
+    seconds: float
+    cpu_seconds: float
+
+
+def timed(function: Callable[..., Any], *arguments: Any) -> Done:
+    """Run a task and measure it."""
+    start, cpu = time.monotonic(), time.process_time()
+    value = function(*arguments)
+    return Done(value, time.monotonic() - start, time.process_time() - cpu)
+
+
+def _parts(stage: str) -> ModuleType:
+    return importlib.import_module(f"vivarig.parts.{stage}")
+
+
+def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool:
+    """Make what the parts of a stage share, looking at some parts of the silhouettes; False if those are too few."""
+    prepared = _parts(stage).prepare(job, threads, spans)
+    if prepared is not None:
+        job.keep(stage, prepared)
+    return prepared is not None
+
+
+def part(job: Job, stage: str, phase: str, span: Span) -> None:
+    """Do one part of a stage, unless it is done."""
+    if not job.is_done(stage, phase, span):
+        job.path(stage, phase, span).unlink(missing_ok=True)
+        _parts(stage).work(job, phase, span)
+        job.record(stage, phase, span)
+
+
+def extract(job: Job, stage: str, span: Span) -> None:
+    """Cut a part out of a finished stage."""
+    _parts(stage).extract(job, span)
+
+
+def join(job: Job, stage: str) -> CommandReport:
+    """Put the parts of a stage together."""
+    report = _parts(stage).join(job)
+    assert isinstance(report, CommandReport)
+    return report
+
+
+def whole(job: Job, stage: str) -> CommandReport:
+    """Do a stage that is not cut."""
+    return run_stage(stage, job.plans[stage].arguments)

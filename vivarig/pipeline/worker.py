@@ -1,0 +1,47 @@
+"""The other end of `LocalWorkers`: reads tasks from its standard input, answers on its standard output."""
+
+from __future__ import annotations
+
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+import traceback
+from typing import Any
+
+from calibration.errors import VivarigError
+from vivarig.pipeline.workers import receive, send
+from vivarig.progress import relay_progress
+
+
+def main() -> None:
+    """Work until the parent closes the pipe or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anything prints must not come between the answers
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def listen() -> None:
+        try:
+            while True:
+                tasks.put(receive(sys.stdin.buffer))
+        except EOFError:
+            os._exit(0)  # at once, in the middle of a task too: files are written atomically
+
+    threading.Thread(target=listen, daemon=True).start()
+    relay_progress(lambda label, done, total: send(answers, ("progress", label, done, total)))
+    while True:
+        function, args, named = tasks.get()
+        try:
+            answer = ("done", function(*args, **named))
+        except (VivarigError, OSError) as error:
+            answer = ("failed", error)
+        except Exception:  # noqa: BLE001  (a bug: its traceback is the parent's to raise)
+            answer = ("failed", RuntimeError(traceback.format_exc()))
+        send(answers, (*answer, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0))
+
+
+if __name__ == "__main__":
+    main()
