@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,12 +13,14 @@ from calibration.errors import InputError
 
 __all__ = ["atomic_path", "read_text", "write_bytes", "write_text"]
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` that replaces it when the block ends without an error.
 
-    The temporary name keeps the suffix, for writers that choose the format by it.
+    The temporary name keeps the suffix, for writers that choose the format by it. A full disk is an `InputError`.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -30,6 +33,10 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             os.fsync(written.fileno())
         os.chmod(temporary, 0o644)  # mkstemp makes it private; a result is for the whole lab
         os.replace(temporary, target)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(f"{target}: could not be written ({error.strerror}); make room and run again") from error
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -49,6 +49,15 @@ def _cut_truth(source: Path, target: Path, first: int, frames: int) -> None:
             new[f"landmarks/{name}"] = data[first : first + frames] if name == "positions" else data
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file below a folder, by relative path."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+def differences(left: Path, right: Path) -> list[str]:
+    """Return the relative paths of the files that only one folder has or that differ; half-written ones are left out.
+
+    Names only: a failed comparison should say which file it was, not print its bytes.
+    """
+    contents = [
+        {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name[0] != "."}
+        for folder in (left, right)
+    ]
+    return sorted(
+        name for name in contents[0].keys() | contents[1].keys() if contents[0].get(name) != contents[1].get(name)
+    )

@@ -5,27 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from small_recordings import cut_recording, files_of
+from small_recordings import cut_recording, differences
 
 from calibration.errors import InputError
-from vivarig.cluster import run_on_cluster
-from vivarig.pipeline import RunOptions, run_recording
+from vivarig.cluster import DaskWorkers, run_on_cluster
+from vivarig.pipeline import RunOptions, run_recording, tasks
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask warns of its own closing order
 
-UNTIL = RunOptions("silhouettes")
+UNTIL = RunOptions("hull", workers=1, part_frames=2)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small recording done locally."""
     place = tmp_path_factory.mktemp("cluster") / "local"
-    run_recording(cut_recording(place, frames=4, cameras=2), UNTIL)
+    run_recording(cut_recording(place, frames=6, cameras=3), UNTIL)
     return place
 
 
@@ -36,18 +36,28 @@ def copies(finished: Path, tmp_path: Path, count: int) -> list[Path]:
     return targets
 
 
-def test_two_processes_and_one_dying_worker(finished: Path, tmp_path: Path) -> None:
-    targets = copies(finished, tmp_path, 3)
+def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that takes the first part is killed in the middle of it; Dask gives the part to the other."""
+    targets = copies(finished, tmp_path, 2)
+    victims: list[int] = []
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        victim = next(iter(cluster.workers.values())).pid
-        timer = threading.Timer(1.0, os.kill, (victim, signal.SIGKILL))
-        timer.start()
+        submit = DaskWorkers.submit
+
+        def deadly(self: DaskWorkers, function: Any, /, *args: Any) -> Any:
+            if not victims and args[0] is tasks.part:
+                victims.append(next(iter(cluster.workers.values())).pid)
+                os.kill(victims[0], signal.SIGKILL)
+            return submit(self, function, *args)
+
+        monkeypatch.setattr(DaskWorkers, "submit", deadly)
         outcomes = run_on_cluster([*targets, tmp_path / "none"], UNTIL, address=cluster.scheduler_address)
-        timer.join()
+    assert victims
     assert "no such file" in str(outcomes[tmp_path / "none"])
     for target in targets:
-        assert isinstance(outcomes[target], list)
-        assert {k: v for k, v in files_of(target).items() if "/." not in k} == files_of(finished)
+        assert isinstance(outcomes[target], list), outcomes[target]
+        assert not differences(target, finished)
 
 
 def test_no_scheduler_is_said(finished: Path) -> None:

@@ -11,25 +11,32 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_recordings import cut_recording, files_of
+from small_recordings import cut_recording, differences
 
 from calibration.errors import InputError
 from capture.recording import load_recording
 from vivarig.cli import main
+from vivarig.parts import hull
 from vivarig.pipeline import RunOptions, run_recording
+from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.spans import Span, cut
+from vivarig.pipeline.workers import LocalWorkers
+from vivarig.reporting import CommandReport
 
 UNTIL = "hull"
+#: Eight frames in three parts, in this process.
+SMALL = RunOptions(UNTIL, workers=1, part_frames=3)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small recording with its stages done, undisturbed."""
     place = tmp_path_factory.mktemp("runs") / "undisturbed"
-    recording = cut_recording(place)
-    run_recording(recording, RunOptions(UNTIL))
+    run_recording(cut_recording(place), SMALL)
     return place
 
 
@@ -42,15 +49,14 @@ def fresh(finished: Path, tmp_path: Path, *, results: bool) -> Path:
 
 
 def statuses(folder: Path, **options: object) -> list[str]:
-    outcomes = run_recording(load_recording(folder), RunOptions(UNTIL, **options))  # type: ignore[arg-type]
+    outcomes = run_recording(load_recording(folder), replace(SMALL, **options))  # type: ignore[arg-type]
     return [outcome.status for outcome in outcomes]
 
 
 def test_a_second_run_keeps_everything_and_brought_files_stay(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=True)
-    before = files_of(place)
     assert statuses(place) == ["kept", "kept"], "a copied folder is still done"
-    assert files_of(place) == before
+    assert not differences(place, finished)
 
 
 def test_changed_options_redo_only_what_depends_on_them(finished: Path, tmp_path: Path) -> None:
@@ -60,9 +66,23 @@ def test_changed_options_redo_only_what_depends_on_them(finished: Path, tmp_path
 
 
 def test_the_number_of_workers_changes_nothing(finished: Path, tmp_path: Path) -> None:
+    """Two processes, one of which is killed on the way, against none: the same bytes."""
     place = fresh(finished, tmp_path, results=False)
-    statuses(place, workers=1)
-    assert files_of(place) == files_of(finished)
+    pool = LocalWorkers(2)
+    killed: list[int] = []
+
+    def kill_one(stage: str, text: str) -> None:
+        if stage == "hull" and text == "running" and not killed:
+            killed.append(pool.pids[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    try:
+        run_recording(load_recording(place), SMALL, kill_one, pool)
+    finally:
+        pool.shutdown()
+    assert killed
+    assert not differences(place, finished)
+    assert 50 < pool.peak_rss_mb < 2000
 
 
 def test_a_damaged_result_is_redone(finished: Path, tmp_path: Path) -> None:
@@ -70,27 +90,65 @@ def test_a_damaged_result_is_redone(finished: Path, tmp_path: Path) -> None:
     damaged = place / "results" / "hull.h5"
     damaged.write_bytes(damaged.read_bytes()[:-100])
     told: list[tuple[str, str]] = []
-    run_recording(load_recording(place), RunOptions(UNTIL), lambda stage, text: told.append((stage, text)))
+    run_recording(load_recording(place), SMALL, lambda stage, text: told.append((stage, text)))
     assert ("hull", "its result was changed or damaged since: doing it again") in told
-    assert files_of(place) == files_of(finished)
+    assert ("silhouettes", "done before, kept") in told
+    assert not differences(place, finished)
+
+
+def test_a_damaged_part_is_redone(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped before the hulls are joined; of the parts it left one is harmed: that one alone is made again."""
+    place = fresh(finished, tmp_path, results=False)
+    made: list[Span] = []
+    work = hull.work
+
+    def watched(job: Job, phase: str, span: Span) -> None:
+        made.append(span)
+        work(job, phase, span)
+
+    def stop(job: Job) -> CommandReport:
+        raise InputError("stopped here")
+
+    monkeypatch.setattr(hull, "work", watched)
+    with monkeypatch.context() as patched, pytest.raises(InputError, match="stopped here"):
+        patched.setattr(hull, "join", stop)
+        run_recording(load_recording(place), SMALL)
+    assert len(made) == 3
+    damaged = sorted((place / "results" / "parts" / "hull").glob("*.h5"))[1]
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    statuses(place)
+    assert made[3:] == [Span(2, 5)]
+    assert not differences(place, finished)
+
+
+def test_two_runs_at_once_are_refused(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=True)
+
+    def second(stage: str, text: str) -> None:
+        with pytest.raises(InputError, match="another run is working"):
+            run_recording(load_recording(place), SMALL)
+
+    run_recording(load_recording(place), SMALL, second)
 
 
 def test_unknown_stages_and_options(finished: Path) -> None:
     with pytest.raises(InputError, match="not a stage"):
         run_recording(load_recording(finished), RunOptions("hul"))
     with pytest.raises(InputError, match="did you mean 'voxel'"):
-        run_recording(load_recording(finished), RunOptions(UNTIL, {"hull": {"voxl": "2"}}))
+        run_recording(load_recording(finished), replace(SMALL, stage_options={"hull": {"voxl": "2"}}))
 
 
 def _run(folder: str) -> None:
-    run_recording(load_recording(folder), RunOptions(UNTIL))
+    run_recording(load_recording(folder), SMALL)
 
 
-def test_thirty_kills(finished: Path, tmp_path: Path) -> None:
+def test_thirty_kills(tmp_path: Path) -> None:
     """Killed at random moments and started again each time, the last run leaves the bytes of an undisturbed one."""
+    finished = tmp_path / "undisturbed"
+    run_recording(cut_recording(finished, frames=6, cameras=2), SMALL)  # two cameras: no tuning, a second in all
     place = fresh(finished, tmp_path, results=False)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["vivarig.pipeline", "vivarig.commands.silhouettes", "vivarig.commands.hull"])
+    context.set_forkserver_preload(["vivarig.pipeline", "vivarig.parts.silhouettes", "vivarig.parts.hull"])
     rng = random.Random(7)
     start = time.monotonic()
     process = context.Process(target=_run, args=(str(fresh(finished, tmp_path / "timing", results=False)),))
@@ -110,17 +168,16 @@ def test_thirty_kills(finished: Path, tmp_path: Path) -> None:
             shutil.rmtree(place / "results")  # it got through: begin again
         killed += 1
     _run(str(place))
-    left = {name for name in files_of(place) if not name.startswith("results/.")}
-    assert left == set(files_of(finished))
-    found, expected = files_of(place), files_of(finished)
-    assert all(found[name] == expected[name] for name in expected)
+    assert not differences(place, finished)
+    left = [path for path in (place / "results").rglob("*") if path.name[0] == "." or "parts" in path.parts]
+    assert not left, "what killed runs left half-written is cleared away"
 
 
 def test_a_full_disk_is_said_and_recovered_from(finished: Path, tmp_path: Path) -> None:
     """A limit on file size stands in for the full disk: the write fails at the same place, by the system."""
     place = fresh(finished, tmp_path, results=False)
     program = "import sys; from vivarig.cli import main; sys.exit(main(sys.argv[1:]))"
-    words = [sys.executable, "-c", program, "run", str(place), "--until", UNTIL]
+    words = [sys.executable, "-c", program, "run", str(place), "--until", UNTIL, "--workers", "1"]
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -129,15 +186,23 @@ def test_a_full_disk_is_said_and_recovered_from(finished: Path, tmp_path: Path) 
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr and "make room and run again" in result.stderr
     assert not (place / "results" / "hull.h5").exists()
-    assert main(["run", str(place), "--until", UNTIL]) == 0
-    assert {k: v for k, v in files_of(place).items() if "/." not in k} == files_of(finished)
+    statuses(place)
+    assert not differences(place, finished)
 
 
 def test_one_failing_recording_does_not_stop_the_rest(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = fresh(finished, tmp_path, results=True)
-    assert main(["run", str(tmp_path / "nothing"), str(place), "--until", UNTIL]) == 1
+    assert main(["run", str(tmp_path / "nothing"), str(place), "--until", "silhouettes", "--workers", "1"]) == 1
     out = capsys.readouterr()
-    assert "no such file" in out.out and "kept from before" in out.out
+    assert "no such file" in out.out and "s of work" in out.out
     assert "failed" in out.err
+
+
+@pytest.mark.parametrize("frames", [1, 7, 79, 80, 100, 160, 321, 5000])
+def test_parts_cover_a_recording_once(frames: int) -> None:
+    parts = cut(Span(0, frames))
+    assert [frame for part in parts for frame in range(part.first, part.last)] == list(range(frames))
+    assert max(map(len, parts)) <= 160 and max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert len(parts) >= 2 or frames < 80

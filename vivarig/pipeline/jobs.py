@@ -21,7 +21,7 @@ from capture.masks import masks_in
 from capture.recording import Recording, load_recording
 from capture.results import open_results
 from vivarig.pipeline.fingerprints import digest_of_path
-from vivarig.pipeline.spans import Span, cut
+from vivarig.pipeline.spans import LENGTH, Span, cut
 
 __all__ = ["Job", "PartMasks", "StagePlan"]
 
@@ -49,11 +49,13 @@ class Job:
         folder: of the recording.
         whole: its frames.
         plans: by stage.
+        length: most frames of a part.
     """
 
     folder: Path
     whole: Span
     plans: dict[str, StagePlan] = field(default_factory=dict)
+    length: int = LENGTH
 
     @cached_property
     def recording(self) -> Recording:
@@ -67,12 +69,12 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the read recording behind."""
-        return {"folder": self.folder, "whole": self.whole, "plans": self.plans}
+        return {"folder": self.folder, "whole": self.whole, "plans": self.plans, "length": self.length}
 
     def spans(self, stage: str) -> tuple[Span, ...]:
         """Return the parts of a stage, in order."""
         chosen = getattr(self.plans[stage].arguments, "frames", None) if stage in self.plans else None
-        return cut(span_of(chosen, self.whole) if chosen else self.whole)
+        return cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
 
     def path(self, stage: str, phase: str, span: Span) -> Path:
         """Return the file of one part."""

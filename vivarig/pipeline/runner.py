@@ -16,7 +16,7 @@ from capture.silhouettes.segment import count_frames
 from vivarig.pipeline.fingerprints import Ledger, digest_of_inputs, digest_of_words
 from vivarig.pipeline.jobs import Job, StagePlan, leftovers
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
-from vivarig.pipeline.spans import Span
+from vivarig.pipeline.spans import LENGTH, Span
 from vivarig.pipeline.stages import STAGES, Stage, options_of
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
@@ -38,12 +38,14 @@ class RunOptions:
         stage_options: per stage, option names of its verb with their values as text.
         workers: processes to use; None: one per core.
         again: stages to redo even if done.
+        part_frames: most frames of a part; tracks of other parts differ a little.
     """
 
     until: str = "report"
     stage_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     workers: int | None = None
     again: tuple[str, ...] = ()
+    part_frames: int = LENGTH
 
 
 @dataclass(frozen=True)
@@ -200,10 +202,13 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
     for stage in stages:
         arguments = options_of(stage.name, dict(options.stage_options.get(stage.name, {})), recording.folder)
         matters = {key: value for key, value in vars(arguments).items() if key not in _SPEED_ONLY}
+        if stage.phases:
+            matters["part_frames"] = options.part_frames
         before = [plans[need].rests_on for need in stage.needs]
         rests_on = digest_of_words(stage.name, brought, *before, options=matters)
         plans[stage.name] = StagePlan(stage.name, arguments, rests_on)
-    return Job(recording.folder.resolve(), frames_of(recording, plans["silhouettes"].arguments), plans)
+    whole = frames_of(recording, plans["silhouettes"].arguments)
+    return Job(recording.folder.resolve(), whole, plans, options.part_frames)
 
 
 def frames_of(recording: Recording, arguments: argparse.Namespace) -> Span:

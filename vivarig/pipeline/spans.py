@@ -40,12 +40,12 @@ class Span:
         return self.first < other.last and other.first < self.last
 
 
-def cut(whole: Span) -> tuple[Span, ...]:
-    """Cut frames into parts of equal length, `LENGTH` at most; short recordings still give two cores something to do.
+def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
+    """Cut frames into parts of equal length, ``length`` at most; short recordings still give two cores something to do.
 
     >>> [len(part) for part in cut(Span(0, 401))]
     [133, 134, 134]
     """
-    count = max(-(-len(whole) // LENGTH), 2 if len(whole) >= _WORTH_TWO else 1)
+    count = max(-(-len(whole) // length), 2 if len(whole) >= _WORTH_TWO else 1)
     edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
     return tuple(Span(a, b) for a, b in pairwise(edges))
