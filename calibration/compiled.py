@@ -7,6 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from calibration.kernel_cache import KernelCache
+
 __all__ = ["compiled", "compiled_parallel", "prange"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,11 +20,17 @@ numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 prange = numba.prange
 
 
+def _compile(function: F, *, parallel: bool) -> F:
+    dispatcher = numba.njit(nogil=True, parallel=parallel)(function)
+    dispatcher._cache = KernelCache(function, f"parallel={parallel}")
+    return cast(F, dispatcher)
+
+
 def compiled(function: F) -> F:
     """Compile a function of numbers and arrays to machine code, cached on disk; it runs beside other threads."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    return _compile(function, parallel=False)
 
 
 def compiled_parallel(function: F) -> F:
     """Compile like `compiled`, with `prange` loops on all cores. The sums inside one turn keep their order."""
-    return cast(F, numba.njit(cache=True, nogil=True, parallel=True)(function))
+    return _compile(function, parallel=True)
