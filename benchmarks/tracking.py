@@ -22,8 +22,8 @@ from tracking.point_fit import fit_to_points
 from tracking.pose_chart import fit_pose_chart
 from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.quads import QuadPose
-from tracking.solver import FrameSolver, Template
-from tracking.subject import coarse_template
+from tracking.solver import FrameSolver
+from tracking.template import Template, coarse_template
 from tracking.tracker import Track, Tracker
 
 LATENT = 14

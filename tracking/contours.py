@@ -22,12 +22,14 @@ class View:
         points: (N, 2) contour samples, px; empty when the camera saw nothing.
         normals: (N, 2) unit outward normals.
         area: covered pixels.
+        box: first column, first row, width and height of what holds them all.
     """
 
     mask: Bytes
     points: Floats
     normals: Floats
     area: int
+    box: tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,9 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     area = int(filled.sum())
     nothing = np.zeros((0, 2))
     if area < 9:
-        return View(filled, nothing, nothing, 0)
+        return View(filled, nothing, nothing, 0, (0, 0, 0, 0))
     rows, columns = np.flatnonzero(filled.any(axis=1)), np.flatnonzero(filled.any(axis=0))
+    box = (int(columns[0]), int(rows[0]), int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1)
     top, left = max(int(rows[0]) - 6, 0), max(int(columns[0]) - 6, 0)
     crop = filled[top : int(rows[-1]) + 7, left : int(columns[-1]) + 7]
     soft = cv2.GaussianBlur(crop.astype(np.float32), (0, 0), 1.0)
@@ -78,7 +81,7 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     found, _ = cv2.findContours(crop, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     loops = [loop.reshape(-1, 2) for loop in found if len(loop) >= 12]  # a speck or a pinhole is noise, not shape
     if not loops:
-        return View(filled, nothing, nothing, 0)
+        return View(filled, nothing, nothing, 0, (0, 0, 0, 0))
     spacing = max(sum(len(loop) for loop in loops) / samples, 1.0)
     counts = [max(int(len(loop) / spacing), 4) for loop in loops]
     at = np.concatenate([loop[(np.arange(n) * len(loop)) // n] for loop, n in zip(loops, counts, strict=True)])
@@ -93,4 +96,4 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     level = soft[at[:, 1], at[:, 0]].astype(np.float64)
     # Across a straight edge the blurred level is a normal distribution: its inverse says how far inside the sample is.
     shift = 1.04 * ndtri(np.clip(level, 0.3, 0.93))
-    return View(filled, where + shift[:, None] * normals, normals, area)
+    return View(filled, where + shift[:, None] * normals, normals, area, box)

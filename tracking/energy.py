@@ -15,22 +15,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.transforms import cross_matrix, left_jacobian_inverse, vector_from_rotation
+from calibration.arrays import Floats, Ints
+from calibration.compiled import compiled
+from calibration.transforms import cross_matrix, vector_from_rotation
 from tracking.pose_chart import PoseChart
-from tracking.prior import Prior
+from tracking.prior import LatentPoint, Prior
 from tracking.quads import QuadPose
+from tracking.rotation_kernels import inverse_left_jacobian, rotation_log
 
-__all__ = ["System", "latent_basis", "pose_vector_jacobian", "prediction_term", "prior_term"]
+__all__ = ["System", "latent_basis", "prediction_term", "prior_term", "variance_term"]
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class System:
     """Normal equations ``hessian step = -gradient`` over 6 Q quad numbers and d latent ones; grows term by term."""
 
     hessian: Floats
     gradient: Floats
-    cost: float = 0.0
 
     @classmethod
     def empty(cls, quads: int, latent: int) -> System:
@@ -38,63 +39,98 @@ class System:
         size = 6 * quads + latent
         return cls(np.zeros((size, size)), np.zeros(size))
 
-    def add(self, jacobian: Floats, residual: Floats, weights: Floats | float = 1.0, *, start: int = 0) -> None:
-        """Add weighted squared residuals whose (N, k) Jacobian covers the unknowns from ``start`` on."""
-        scaled = jacobian * (weights[:, None] if isinstance(weights, np.ndarray) else weights)
-        span = slice(start, start + jacobian.shape[1])
-        self.hessian[span, span] += scaled.T @ jacobian
-        self.gradient[span] += scaled.T @ residual
-        self.cost += float(np.sum(weights * residual**2))
-
-
-def pose_vector_jacobian(chart: PoseChart, pose: QuadPose, y: Floats) -> Floats:
-    """Return the (D, 6 Q) derivative of the pose vector y by the quads' steps."""
-    root = chart.root
-    others = list(chart.others)
-    to_root = pose.rotations[root].T
-    jacobian = np.zeros((len(others), 6, chart.quads, 6))
-    rows = np.arange(len(others))
-    arms = pose.centres[others] - pose.centres[root]
-    # t = R_r^T (c_q - c_r) / s;  w = log(R_r^T R_q M^T), so dw = J_l^-1(w) R_r^T (w_q - w_r)
-    jacobian[rows, :3, others, 3:] = to_root / chart.length_scale
-    jacobian[:, :3, root, 3:] = -to_root / chart.length_scale
-    jacobian[:, :3, root, :3] = to_root @ cross_matrix(arms) / chart.length_scale
-    turn = left_jacobian_inverse(y.reshape(-1, 6)[:, 3:]) @ to_root
-    jacobian[rows, 3:, others, :3] = turn
-    jacobian[:, 3:, root, :3] = -turn
-    return jacobian.reshape(6 * len(others), -1)
-
 
 def prior_term(
-    system: System,
-    prior: Prior,
-    pose: QuadPose,
-    latent: Floats,
-    *,
-    shift_sigma: float,
-    turn_sigma: float,
-    variance_weight: float,
+    system: System, chart: PoseChart, at: LatentPoint, pose: QuadPose, *, shift_sigma: float, turn_sigma: float
 ) -> float:
-    """Pull the quads to the prior's pose and the latent point to low variance; return the variance.
+    """Pull the quads and the prior's pose to each other; return their root mean square distance in sigmas.
+
+    The residuals are those of the pose vector y of the quads, less the prior's, y(x).
 
     Args:
         system: grows by the term.
-        prior: learned poses.
+        chart: chart of the prior.
+        at: the prior at the latent point.
         pose: quads.
-        latent: (d,) latent point.
         shift_sigma: how far a quad's centre lies from the prior's, 1 sigma, mm.
         turn_sigma: how far its rotation does, rad.
-        variance_weight: weight of log sigma^2(x).
     """
-    chart = prior.chart
-    _, y = chart.to_vector(pose.rotations, pose.centres)
-    at = prior.evaluate(latent)
-    units = np.tile(np.repeat([chart.length_scale / shift_sigma, 1.0 / turn_sigma], 3), chart.quads - 1)
-    by_quads = pose_vector_jacobian(chart, pose, y) * units[:, None]
-    jacobian = np.hstack([by_quads, -at.mean_jacobian * units[:, None]])
-    system.add(jacobian, units * (y - at.mean))
-    variance_term(system, at.variance, at.variance_gradient, variance_weight)
-    return at.variance
+    sum_of_squares = _add_prior(
+        np.ascontiguousarray(pose.rotations),
+        np.ascontiguousarray(pose.centres),
+        np.ascontiguousarray(chart.mean_rotations),
+        np.array(chart.others, np.int64),
+        chart.root,
+        chart.length_scale,
+        at.mean,
+        np.ascontiguousarray(at.mean_jacobian),
+        chart.length_scale / shift_sigma,
+        1.0 / turn_sigma,
+        system.hessian,
+        system.gradient,
+    )
+    return float(np.sqrt(sum_of_squares / chart.dimension))
+
+
+@compiled
+def _add_prior(
+    rotations: Floats,
+    centres: Floats,
+    means: Floats,
+    others: Ints,
+    root: int,
+    length_scale: float,
+    mean: Floats,
+    mean_jacobian: Floats,
+    shift: float,
+    turn: float,
+    hessian: Floats,
+    gradient: Floats,
+) -> float:
+    quads, latent = len(rotations), mean_jacobian.shape[1]
+    to_root = np.ascontiguousarray(rotations[root].T)
+    # One block of six residuals: derivative by the root's numbers, the quad's own and the latent point
+    size = 12 + latent
+    block = np.zeros((6, size))
+    residual = np.empty(6)
+    columns = np.empty(size, np.int64)
+    columns[:6] = 6 * root + np.arange(6)
+    columns[12:] = 6 * quads + np.arange(latent)
+    twist = np.empty((3, 3))
+    cost = 0.0
+    for index in range(len(others)):
+        quad = others[index]
+        columns[6:12] = 6 * quad + np.arange(6)
+        arm = centres[quad] - centres[root]
+        x, y, z = rotation_log(to_root @ rotations[quad] @ means[quad].T)
+        inverse_left_jacobian(x, y, z, twist)
+        # t = R_r^T (c_q - c_r) / s;  w = log(R_r^T R_q M^T), so dw = J_l^-1(w) R_r^T (w_q - w_r)
+        turned = twist @ to_root
+        offset = to_root @ arm
+        residual[0], residual[1], residual[2] = offset[0], offset[1], offset[2]
+        residual[:3] /= length_scale
+        residual[3], residual[4], residual[5] = x, y, z
+        for k in range(6):
+            unit = shift if k < 3 else turn
+            residual[k] = unit * (residual[k] - mean[6 * index + k])
+            cost += residual[k] * residual[k]
+            for m in range(latent):
+                block[k, 12 + m] = -unit * mean_jacobian[6 * index + k, m]
+        for i in range(3):
+            for k in range(3):
+                n, m = (k + 1) % 3, (k + 2) % 3
+                block[i, 9 + k] = shift * to_root[i, k] / length_scale
+                block[i, 3 + k] = -block[i, 9 + k]
+                block[i, k] = shift * (to_root[i, n] * arm[m] - to_root[i, m] * arm[n]) / length_scale
+                block[3 + i, 6 + k] = turn * turned[i, k]
+                block[3 + i, k] = -block[3 + i, 6 + k]
+        slopes = block.T @ residual
+        squares = block.T @ block
+        for i in range(size):
+            gradient[columns[i]] += slopes[i]
+            for j in range(size):
+                hessian[columns[i], columns[j]] += squares[i, j]
+    return cost
 
 
 def variance_term(system: System, variance: float, gradient: Floats, weight: float) -> None:
@@ -103,7 +139,6 @@ def variance_term(system: System, variance: float, gradient: Floats, weight: flo
     start = len(system.gradient) - len(slope)
     system.gradient[start:] += 0.5 * weight * slope
     system.hessian[start:, start:] += 0.5 * weight * np.outer(slope, slope)
-    system.cost += weight * float(np.log(variance))
 
 
 def prediction_term(
@@ -117,7 +152,6 @@ def prediction_term(
     size = len(units)
     system.hessian[np.arange(size), np.arange(size)] += units**2
     system.gradient[:size] += units * residual
-    system.cost += float(residual @ residual)
 
 
 def latent_basis(prior: Prior, pose: QuadPose, latent: Floats) -> Floats:

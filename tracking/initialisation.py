@@ -130,7 +130,7 @@ class Finder:
         meshes = []
         for latent in self._latents:
             local = solver.pose_of(RigidTransform(np.eye(3), np.zeros(3)), latent)
-            shape = solver.deform(local)
+            shape = solver.cage_rig.deform(solver.coarse.binding, local)
             middle = shape.mean(axis=0)
             for rotation in rotations:
                 shift = centre - rotation @ middle
@@ -151,7 +151,7 @@ class Finder:
             masks[index, : small.shape[0], : small.shape[1]] = small
         scores = np.empty(len(meshes))
         _coarse_overlaps(
-            np.ascontiguousarray(meshes, np.float64), self.solver.template.faces, self._cameras, masks, used, scores
+            np.ascontiguousarray(meshes, np.float64), self.solver.coarse.faces, self._cameras, masks, used, scores
         )
         return scores
 

@@ -15,15 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.transforms import (
-    RigidTransform,
-    cross_matrix,
-    left_jacobian_inverse,
-    mean_rotation,
-    vector_from_rotation,
-)
+from calibration.compiled import compiled
+from calibration.transforms import RigidTransform, mean_rotation, vector_from_rotation
+from tracking.pair_term import PairTerm
 from tracking.prior import Prior
 from tracking.quads import QuadPose, QuadRig
+from tracking.rotation_kernels import inverse_left_jacobian, rotation_log
 
 __all__ = ["PairPrior", "fit_pair_prior"]
 
@@ -44,30 +41,54 @@ class PairPrior:
     means: Floats
     whitening: Floats
 
-    def term(self, pose: QuadPose) -> tuple[Floats, Floats]:
-        """Return residuals (6 E,) in sigmas and their derivative (6 E, 6 Q) by the quads."""
-        first, second = self.pairs[:, 0], self.pairs[:, 1]
-        deviation, turn = self._deviation(pose)
-        residual = np.einsum("eij,ej->ei", self.whitening, deviation)
-        count, quads = len(self.pairs), len(pose.centres)
-        to_first = pose.rotations[first].transpose(0, 2, 1)
-        arms = pose.centres[second] - pose.centres[first]
-        by_first, by_second = np.zeros((count, 6, 6)), np.zeros((count, 6, 6))
-        by_second[:, :3, 3:] = to_first
-        by_first[:, :3, 3:] = -to_first
-        by_first[:, :3, :3] = to_first @ cross_matrix(arms)
-        twist = left_jacobian_inverse(turn) @ to_first
-        by_second[:, 3:, :3] = twist
-        by_first[:, 3:, :3] = -twist
-        jacobian = np.zeros((count, 6, quads, 6))
-        rows = np.arange(count)
-        jacobian[rows, :, first] = self.whitening @ by_first
-        jacobian[rows, :, second] = self.whitening @ by_second
-        return residual.ravel(), jacobian.reshape(6 * count, 6 * quads)
+    def term(self, pose: QuadPose) -> PairTerm:
+        """Return the six residuals of each pair, in sigmas."""
+        residual, jacobian = np.empty((len(self.pairs), 6)), np.empty((len(self.pairs), 6, 12))
+        _deviations(
+            self.pairs,
+            self.rotations,
+            self.means,
+            self.whitening,
+            np.ascontiguousarray(pose.rotations),
+            np.ascontiguousarray(pose.centres),
+            residual,
+            jacobian,
+        )
+        return PairTerm(self.pairs, residual, jacobian)
 
-    def _deviation(self, pose: QuadPose) -> tuple[Floats, Floats]:
-        numbers = _pair_numbers(self.pairs, self.rotations, pose.rotations, pose.centres)
-        return numbers - self.means, numbers[..., 3:]
+
+@compiled
+def _deviations(
+    pairs: Ints,
+    means_r: Floats,
+    means: Floats,
+    whitening: Floats,
+    rotations: Floats,
+    centres: Floats,
+    residual: Floats,
+    jacobian: Floats,
+) -> None:
+    raw = np.zeros((6, 12))
+    away = np.empty(6)
+    twist = np.empty((3, 3))
+    for e in range(len(pairs)):
+        a, b = pairs[e, 0], pairs[e, 1]
+        to_first = np.ascontiguousarray(rotations[a].T)
+        offset = centres[b] - centres[a]
+        away[:3] = to_first @ offset
+        away[3], away[4], away[5] = rotation_log(to_first @ rotations[b] @ means_r[e].T)
+        inverse_left_jacobian(away[3], away[4], away[5], twist)
+        twist_first = twist @ to_first
+        away -= means[e]
+        for i in range(3):
+            for k in range(3):
+                n, m = (k + 1) % 3, (k + 2) % 3
+                # d(R_a^T (c_b - c_a)) by a turn of a: R_a^T [c_b - c_a]
+                raw[i, k] = to_first[i, n] * offset[m] - to_first[i, m] * offset[n]
+                raw[i, 3 + k], raw[i, 9 + k] = -to_first[i, k], to_first[i, k]
+                raw[3 + i, k], raw[3 + i, 6 + k] = -twist_first[i, k], twist_first[i, k]
+        residual[e] = whitening[e] @ away
+        jacobian[e] = whitening[e] @ raw
 
 
 def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor: float) -> PairPrior:
@@ -91,7 +112,7 @@ def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor
     # Few training poses: what varies in them varies a little more outside.
     covariance = covariance * (1.0 + 4.0 / len(poses))
     covariance = covariance + np.diag(np.repeat([shift_floor**2, turn_floor**2], 3))
-    whitening = np.linalg.cholesky(np.linalg.inv(covariance)).transpose(0, 2, 1)
+    whitening = np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(covariance)).transpose(0, 2, 1))
     return PairPrior(pairs, means, mean, whitening)
 
 

@@ -57,10 +57,8 @@ def fit_to_points(
     for _ in range(iterations):
         jacobian = cage_rig.point_jacobian(rows, cage_rig.derivatives(pose)).reshape(3 * len(rows), -1)
         residual = (cage_rig.deform(rows, pose) - target).ravel()
-        rigid_residual, rigid_jacobian = rigidity_term(cage_rig.rig, pose)
-        scale = len(rows) / len(cage_rig.rig) * rigidity
-        hessian = jacobian.T @ jacobian + scale * rigid_jacobian.T @ rigid_jacobian
-        gradient = jacobian.T @ residual + scale * rigid_jacobian.T @ rigid_residual
+        hessian, gradient = jacobian.T @ jacobian, jacobian.T @ residual
+        rigidity_term(cage_rig.rig, pose).add_to(hessian, gradient, len(rows) / len(cage_rig.rig) * rigidity)
         while True:
             step: Floats = np.linalg.solve(
                 hessian + damping * len(rows) / len(metric) * np.diag(metric), -gradient
@@ -80,5 +78,5 @@ def fit_to_points(
 
 def _cost(cage_rig: CageRig, rows: Floats, target: Floats, pose: QuadPose, rigidity: float) -> float:
     residual = cage_rig.deform(rows, pose) - target
-    rigid = rigidity_term(cage_rig.rig, pose, derivatives=False)[0]
-    return float(np.sum(residual**2) + len(rows) / len(cage_rig.rig) * rigidity * np.sum(rigid**2))
+    rigid = rigidity_term(cage_rig.rig, pose).cost
+    return float(np.sum(residual**2) + len(rows) / len(cage_rig.rig) * rigidity * rigid)

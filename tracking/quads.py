@@ -22,6 +22,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ class QuadRig:
         """The rest pose."""
         return QuadPose(self.rotations, self.centres)
 
-    @property
+    @cached_property
     def corners(self) -> Floats:
         """(Q, 4, 3) corners in the quad's own frame, mm, counter-clockwise about its normal."""
         left, right, low, high = self.extents.T
@@ -128,7 +129,7 @@ class QuadRig:
             axis=1,
         )
 
-    @property
+    @cached_property
     def neighbours(self) -> Ints:
         """(E, 2) pairs of quads that bound a common region, lower index first."""
         pairs = {

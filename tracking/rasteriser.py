@@ -8,7 +8,7 @@ from calibration.arrays import Bools, Bytes, Floats, Ints
 from calibration.compiled import compiled
 from calibration.rig import Rig
 
-__all__ = ["cast_masks", "fill_triangles"]
+__all__ = ["cast_masks", "fill_triangle", "fill_triangles"]
 
 
 def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
@@ -35,34 +35,41 @@ def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
 @compiled
 def fill_triangles(pixels: Floats, faces: Ints, value: int, mask: Bytes) -> None:
     """Set ``mask`` to ``value`` at every pixel centre covered by a projected triangle, edges included."""
-    height, width = mask.shape
     for f in range(len(faces)):
-        ax, ay = pixels[faces[f, 0], 0], pixels[faces[f, 0], 1]
-        bx, by = pixels[faces[f, 1], 0], pixels[faces[f, 1], 1]
-        cx, cy = pixels[faces[f, 2], 0], pixels[faces[f, 2], 1]
-        if not (np.isfinite(ax + ay) and np.isfinite(bx + by) and np.isfinite(cx + cy)):
+        fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], value, mask)
+
+
+@compiled
+def fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> None:
+    """Set ``mask`` to ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
+    height, width = mask.shape
+    ax, ay, bx, by, cx, cy = a[0], a[1], b[0], b[1], c[0], c[1]
+    if not np.isfinite(ax + ay + bx + by + cx + cy):
+        return
+    if by < ay:
+        ax, ay, bx, by = bx, by, ax, ay
+    if cy < by:
+        bx, by, cx, cy = cx, cy, bx, by
+        if by < ay:
+            ax, ay, bx, by = bx, by, ax, ay
+    top, bottom = max(int(np.ceil(ay)), 0), min(int(np.floor(cy)), height - 1)
+    if top > bottom:
+        return
+    if cy == ay:  # all on one scan line
+        first, last = max(int(np.ceil(min(ax, bx, cx))), 0), min(int(np.floor(max(ax, bx, cx))), width - 1)
+        for column in range(first, last + 1):
+            mask[top, column] = value
+        return
+    # a is the topmost corner, c the lowest: a scan line runs between side ac and one of the two others.
+    along = (cx - ax) / (cy - ay)
+    upper = (bx - ax) / (by - ay) if by > ay else 0.0
+    lower = (cx - bx) / (cy - by) if cy > by else 0.0
+    for row in range(top, bottom + 1):
+        left = ax + (row - ay) * along
+        right = ax + (row - ay) * upper if row < by else bx + (row - by) * lower
+        if left > right:
+            left, right = right, left
+        if right < 0.0 or left > width - 1:
             continue
-        top = max(int(np.ceil(min(ay, by, cy))), 0)
-        bottom = min(int(np.floor(max(ay, by, cy))), height - 1)
-        for row in range(top, bottom + 1):
-            # The scan line meets two or three sides: cover from the leftmost to the rightmost crossing.
-            left, right = np.inf, -np.inf
-            for side in range(3):
-                if side == 0:
-                    px, py, qx, qy = ax, ay, bx, by
-                elif side == 1:
-                    px, py, qx, qy = bx, by, cx, cy
-                else:
-                    px, py, qx, qy = cx, cy, ax, ay
-                low, high = (py, qy) if py < qy else (qy, py)
-                if row < low or row > high:
-                    continue
-                if py == qy:
-                    left, right = min(left, px, qx), max(right, px, qx)
-                else:
-                    x = px + (row - py) * (qx - px) / (qy - py)
-                    left, right = min(left, x), max(right, x)
-            first = max(int(np.ceil(left)), 0) if left < width else width
-            last = min(int(np.floor(right)), width - 1) if right >= 0 else -1
-            for column in range(first, last + 1):
-                mask[row, column] = value
+        for column in range(max(int(np.ceil(left)), 0), min(int(np.floor(right)), width - 1) + 1):
+            mask[row, column] = value

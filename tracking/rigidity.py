@@ -10,24 +10,22 @@ which a bending joint keeps though its corners move)::
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.arrays import Floats, Ints
+from calibration.compiled import compiled
+from tracking.pair_term import PairTerm
 from tracking.quads import QuadPose, QuadRig
 
 __all__ = ["rigidity_term"]
 
 
 def rigidity_term(
-    rig: QuadRig,
-    pose: QuadPose,
-    *,
-    bend: float = 0.3,
-    length: float = 1.0,
-    twist: float = 0.1,
-    derivatives: bool = True,
-) -> tuple[Floats, Floats]:
-    """Residuals, mm, of neighbours that leave their rest places, and their derivative by the quads.
+    rig: QuadRig, pose: QuadPose, *, bend: float = 0.3, length: float = 1.0, twist: float = 0.1
+) -> PairTerm:
+    """Seven residuals, mm, of each pair of neighbours that leaves its rest place.
 
     Args:
         rig: quads at rest.
@@ -35,55 +33,66 @@ def rigidity_term(
         bend: weight of the offset between centres, seen from the mean of both frames.
         length: weight of the bone's length.
         twist: weight of the relative rotation, as the displacement of a point one bone length away.
-        derivatives: False leaves the Jacobian empty.
-
-    Returns:
-        residual: (7 E,) mm, for E pairs of neighbours.
-        jacobian: (7 E, 6 Q).
     """
     pairs = rig.neighbours
-    first, second = pairs[:, 0], pairs[:, 1]
-    rest_offset = rig.centres[second] - rig.centres[first]
-    rest_length = np.maximum(np.linalg.norm(rest_offset, axis=1), 1e-9)
-    turn = pose.rotations @ rig.rotations.transpose(0, 2, 1)  # rest to now, world axes
-    offset = pose.centres[second] - pose.centres[first]
-    span = np.maximum(np.linalg.norm(offset, axis=1), 1e-9)
-    carried_first = np.einsum("eij,ej->ei", turn[first], rest_offset)
-    carried_second = np.einsum("eij,ej->ei", turn[second], rest_offset)
-    stretch = span - rest_length
-    lean = offset - 0.5 * (carried_first + carried_second)
-    relative = turn[second] @ turn[first].transpose(0, 2, 1)
-    # Half the antisymmetric part: sin of the angle, smooth everywhere.
-    vector = 0.5 * np.stack(
-        [
-            relative[:, 2, 1] - relative[:, 1, 2],
-            relative[:, 0, 2] - relative[:, 2, 0],
-            relative[:, 1, 0] - relative[:, 0, 1],
-        ],
-        axis=1,
+    residual, jacobian = np.zeros((len(pairs), 7)), np.zeros((len(pairs), 7, 12))
+    _rigidity(
+        pairs,
+        np.ascontiguousarray(rig.centres),
+        np.ascontiguousarray(rig.rotations),
+        np.ascontiguousarray(pose.rotations),
+        np.ascontiguousarray(pose.centres),
+        bend,
+        length,
+        twist,
+        residual,
+        jacobian,
     )
-    arm = twist * rest_length[:, None]
-    residual = np.concatenate([length * stretch[:, None], bend * lean, arm * vector], axis=1)
-    if not derivatives:
-        return residual.ravel(), np.empty((0, 6 * len(rig)))
-    count = len(pairs)
-    jacobian = np.zeros((count, 7, len(rig), 6))
-    rows = np.arange(count)
-    direction = offset / span[:, None]
-    jacobian[rows, 0, second, 3:] = length * direction
-    jacobian[rows, 0, first, 3:] = -length * direction
-    identity = np.eye(3)
-    for axis in range(3):
-        jacobian[rows, 1 + axis, second, 3 + axis] = bend
-        jacobian[rows, 1 + axis, first, 3 + axis] = -bend
-        # d(R d) = omega x (R d)
-        jacobian[rows, 1 + axis, first, :3] -= 0.5 * bend * np.cross(carried_first, identity[axis])
-        jacobian[rows, 1 + axis, second, :3] -= 0.5 * bend * np.cross(carried_second, identity[axis])
-    # relative X = exp(w_b) B A^T exp(-w_a); [w] X + X^T [w] = [(tr X - X) w], X [w] + [w] X^T = [(tr X - X^T) w]
-    trace = np.trace(relative, axis1=1, axis2=2)
-    left = 0.5 * (trace[:, None, None] * identity - relative)
-    right = 0.5 * (trace[:, None, None] * identity - relative.transpose(0, 2, 1))
-    for axis in range(3):
-        jacobian[rows, 4 + axis, second, :3] = arm * left[:, axis]
-        jacobian[rows, 4 + axis, first, :3] = -arm * right[:, axis]
-    return residual.ravel(), jacobian.reshape(7 * count, -1)
+    return PairTerm(pairs, residual, jacobian)
+
+
+@compiled
+def _rigidity(
+    pairs: Ints,
+    rest_centres: Floats,
+    rest_rotations: Floats,
+    rotations: Floats,
+    centres: Floats,
+    bend: float,
+    length: float,
+    twist: float,
+    residual: Floats,
+    jacobian: Floats,
+) -> None:
+    for e in range(len(pairs)):
+        a, b = pairs[e, 0], pairs[e, 1]
+        rest = rest_centres[b] - rest_centres[a]
+        rest_length = max(math.sqrt(np.sum(rest * rest)), 1e-9)
+        turn_a = rotations[a] @ rest_rotations[a].T  # rest to now, world axes
+        turn_b = rotations[b] @ rest_rotations[b].T
+        offset = centres[b] - centres[a]
+        span = max(math.sqrt(np.sum(offset * offset)), 1e-9)
+        by_a, by_b = turn_a @ rest, turn_b @ rest
+        x = turn_b @ turn_a.T
+        arm = twist * rest_length
+        residual[e, 0] = length * (span - rest_length)
+        trace = x[0, 0] + x[1, 1] + x[2, 2]
+        for k in range(3):
+            n, m = (k + 1) % 3, (k + 2) % 3
+            jacobian[e, 0, 3 + k] = -length * offset[k] / span
+            jacobian[e, 0, 9 + k] = length * offset[k] / span
+            residual[e, 1 + k] = bend * (offset[k] - 0.5 * (by_a[k] + by_b[k]))
+            jacobian[e, 1 + k, 3 + k] = -bend
+            jacobian[e, 1 + k, 9 + k] = bend
+            # d(R d) = omega x (R d)
+            jacobian[e, 1 + k, n] = -0.5 * bend * by_a[m]
+            jacobian[e, 1 + k, m] = 0.5 * bend * by_a[n]
+            jacobian[e, 1 + k, 6 + n] = -0.5 * bend * by_b[m]
+            jacobian[e, 1 + k, 6 + m] = 0.5 * bend * by_b[n]
+            # Half the antisymmetric part: sin of the angle, smooth everywhere.
+            residual[e, 4 + k] = 0.5 * arm * (x[m, n] - x[n, m])
+            # X = exp(w_b) B A^T exp(-w_a); [w] X + X^T [w] = [(tr X - X) w], X [w] + [w] X^T = [(tr X - X^T) w]
+            for j in range(3):
+                unit = trace if j == k else 0.0
+                jacobian[e, 4 + k, j] = -0.5 * arm * (unit - x[j, k])
+                jacobian[e, 4 + k, 6 + j] = 0.5 * arm * (unit - x[k, j])

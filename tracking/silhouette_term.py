@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Bytes, Floats, Ints
+from calibration.arrays import Bools, Bytes, Floats, Ints
 from calibration.compiled import compiled, compiled_parallel, prange
 from calibration.errors import InputError
 from calibration.projection import project_point, project_point_with_jacobian
 from tracking.contours import Observation
-from tracking.rasteriser import fill_triangles
+from tracking.point_grid import fill_grid, nearest_alike
+from tracking.rasteriser import fill_triangle
 
 __all__ = ["Matches", "Outline", "OutlineMatcher", "PackedObservation"]
 
@@ -65,28 +66,34 @@ class Matches:
     """Pairs of model and observed outline samples of all views.
 
     Attributes:
-        first, second: (N,) the model sample is the middle of these two template vertices.
+        pairs: (N, 2) the model sample is the middle of these two template vertices.
         directions: (N, 3) unit world direction along which the residual grows.
         residuals: (N,) model minus observed along it, mm.
         weights: (N,) share of outline each pair stands for.
         view: (N,) camera.
-        overlap: (C,) intersection over union of the two silhouettes; NaN where the camera saw nothing.
     """
 
-    first: Ints
-    second: Ints
+    pairs: Ints
     directions: Floats
     residuals: Floats
     weights: Floats
     view: Ints
-    overlap: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class PackedObservation:
-    """One frame's views stacked: masks (C, H, W), areas (C,) px, targets (C, N, 4) points and normals, counts (C,)."""
+    """One frame's views for the compiled matcher.
 
-    masks: Bytes
+    Attributes:
+        pixels: the masks' bounding boxes, row by row, one after the other.
+        boxes: (C, 5) where in ``pixels`` each begins, its first column and row, its width and height.
+        areas: (C,) covered pixels.
+        targets: (C, N, 4) contour points and normals, px.
+        counts: (C,) how many of them there are.
+    """
+
+    pixels: Bytes
+    boxes: Ints
     areas: Ints
     targets: Floats
     counts: Ints
@@ -102,18 +109,30 @@ class OutlineMatcher:
         height, width = max(size[1] for size in sizes), max(size[0] for size in sizes)
         self._canvas = np.zeros((len(sizes), height, width), np.uint8)
         self._sizes = np.array(sizes, np.int64)
+        # Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
+        views = len(sizes)
+        self._pixels = np.empty((views, int(outline.faces.max()) + 1, 2))
+        self._toward = np.empty((views, len(outline.faces)), np.bool_)
+        self._samples = np.empty((views, len(outline.edges), 5))
+        self._which = np.empty((views, len(outline.edges)), np.int64)
 
     def pack(self, observation: Observation) -> PackedObservation:
         """Stack one frame's views for the compiled matcher."""
         views = observation.views
         counts = np.array([len(view.points) for view in views], np.int64)
         targets = np.zeros((len(views), max(int(counts.max(initial=0)), 1), 4))
-        masks = np.zeros(self._canvas.shape, np.uint8)
+        boxes = np.zeros((len(views), 5), np.int64)
+        parts, start = [], 0
         for index, view in enumerate(views):
             targets[index, : counts[index], :2] = view.points
             targets[index, : counts[index], 2:] = view.normals
-            masks[index, : view.mask.shape[0], : view.mask.shape[1]] = view.mask
-        return PackedObservation(masks, np.array([view.area for view in views], np.int64), targets, counts)
+            left, top, width, height = view.box
+            boxes[index] = start, left, top, width, height
+            parts.append(view.mask[top : top + height, left : left + width].ravel())
+            start += width * height
+        return PackedObservation(
+            np.concatenate(parts), boxes, np.array([view.area for view in views], np.int64), targets, counts
+        )
 
     def match(
         self,
@@ -133,12 +152,11 @@ class OutlineMatcher:
             model_samples: about how many model samples per view are paired with observed ones.
             one_sided: True pairs model with observed samples only (for ablation).
         """
-        masks, areas, targets, counts = observed.masks, observed.areas, observed.targets, observed.counts
+        targets, counts = observed.targets, observed.counts
         most = 3 * model_samples + targets.shape[1]
         pairs = np.empty((len(counts), most, 2), np.int64)
         numbers = np.empty((len(counts), most, 5))
         made = np.zeros(len(counts), np.int64)
-        overlap = np.full(len(counts), np.nan)
         _match_views(
             np.ascontiguousarray(vertices, np.float64),
             self._outline.faces,
@@ -147,23 +165,115 @@ class OutlineMatcher:
             self._outline.beyond,
             self._cameras,
             self._sizes,
-            masks,
-            areas,
             targets,
             counts,
             float(reach),
             model_samples,
             one_sided,
             self._canvas,
+            self._pixels,
+            self._toward,
+            self._samples,
+            self._which,
             pairs,
             numbers,
             made,
-            overlap,
         )
         keep = np.arange(most)[None, :] < made[:, None]
         view = np.repeat(np.arange(len(counts)), made)
         flat, table = pairs[keep], numbers[keep]
-        return Matches(flat[:, 0], flat[:, 1], table[:, :3], table[:, 3], table[:, 4], view, overlap)
+        return Matches(flat, table[:, :3], table[:, 3], table[:, 4], view)
+
+    def overlaps(self, vertices: Floats, observed: PackedObservation) -> Floats:
+        """Return (C,) intersection over union of a deformed template's silhouettes and the observed ones.
+
+        NaN where a camera saw nothing.
+        """
+        overlap = np.full(len(observed.counts), np.nan)
+        _overlap_views(
+            np.ascontiguousarray(vertices, np.float64),
+            self._outline.faces,
+            self._cameras,
+            self._sizes,
+            observed.pixels,
+            observed.boxes,
+            observed.areas,
+            observed.counts,
+            self._canvas,
+            self._pixels,
+            self._toward,
+            overlap,
+        )
+        return overlap
+
+
+@compiled_parallel
+def _overlap_views(
+    vertices: Floats,
+    faces: Ints,
+    cameras: Floats,
+    sizes: Ints,
+    seen: Bytes,
+    boxes: Ints,
+    areas: Ints,
+    counts: Ints,
+    canvas: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    overlap: Floats,
+) -> None:
+    for c in prange(len(cameras)):
+        if counts[c] == 0:
+            continue
+        image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+        low_x, low_y, high_x, high_y = _draw(vertices, faces, cameras[c], image, pixels[c], toward[c])
+        start, left, top, width, height = boxes[c]
+        first, last = max(low_x, left), min(high_x + 1, left + width)
+        common, drawn = 0, 0
+        for row in range(low_y, high_y + 1):
+            drawn += _count(image[row, low_x : high_x + 1])
+            if top <= row < top + height and first < last:
+                line = start + (row - top) * width - left
+                common += _count_common(image[row, first:last], seen[line + first : line + last])
+        union = areas[c] + drawn - common
+        overlap[c] = common / union if union > 0 else 0.0
+
+
+@compiled
+def _count(line: Bytes) -> int:
+    total = np.uint32(0)
+    for k in range(len(line)):
+        total += np.uint32(line[k])
+    return int(total)
+
+
+@compiled
+def _count_common(line: Bytes, other: Bytes) -> int:
+    total = np.uint32(0)
+    for k in range(len(line)):
+        total += np.uint32(line[k] & other[k])
+    return int(total)
+
+
+@compiled
+def _draw(
+    vertices: Floats, faces: Ints, camera: Floats, image: Bytes, pixels: Floats, toward: Bools
+) -> tuple[int, int, int, int]:
+    """Project and fill one view; return the first and last column and row of what was cleared and drawn.
+
+    The faces that look at the camera cover the silhouette of a closed mesh: a ray that enters must meet one.
+    """
+    height, width = image.shape
+    for i in range(len(vertices)):
+        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    low_x, low_y, high_x, high_y = _bounds(pixels, width, height)
+    image[low_y : high_y + 1, low_x : high_x + 1] = 0
+    for f in range(len(faces)):
+        a, b, d = pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]]
+        toward[f] = (b[0] - a[0]) * (d[1] - a[1]) - (b[1] - a[1]) * (d[0] - a[0]) < 0
+        if toward[f]:
+            fill_triangle(a, b, d, 1, image)
+    return low_x, low_y, high_x, high_y
 
 
 @compiled_parallel
@@ -175,26 +285,27 @@ def _match_views(
     beyond: Ints,
     cameras: Floats,
     sizes: Ints,
-    masks: Bytes,
-    areas: Ints,
     targets: Floats,
     counts: Ints,
     reach: float,
     model_samples: int,
     one_sided: bool,
     canvas: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    samples: Floats,
+    which: Ints,
     pairs: Ints,
     numbers: Floats,
     made: Ints,
-    overlap: Floats,
 ) -> None:
     for c in prange(len(cameras)):
-        if counts[c] == 0:
-            continue
-        made[c], overlap[c] = _match_view(
-            vertices, faces, edges, sides, beyond, cameras[c], sizes[c], masks[c], areas[c],
-            targets[c, : counts[c]], reach, model_samples, one_sided, canvas[c], pairs[c], numbers[c],
-        )  # fmt: skip
+        if counts[c] > 0:
+            image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+            made[c] = _match_view(
+                vertices, faces, edges, sides, beyond, cameras[c], targets[c, : counts[c]], reach, model_samples,
+                one_sided, image, pixels[c], toward[c], samples[c], which[c], pairs[c], numbers[c],
+            )  # fmt: skip
 
 
 @compiled
@@ -205,38 +316,21 @@ def _match_view(
     sides: Ints,
     beyond: Ints,
     camera: Floats,
-    size: Ints,
-    mask: Bytes,
-    area: int,
     targets: Floats,
     reach: float,
     model_samples: int,
     one_sided: bool,
-    canvas: Bytes,
+    image: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    samples: Floats,
+    which: Ints,
     pairs: Ints,
     numbers: Floats,
-) -> tuple[int, float]:
-    width, height = size[0], size[1]
-    pixels = np.empty((len(vertices), 2))
-    for i in range(len(vertices)):
-        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
-    low_x, low_y, high_x, high_y = _bounds(pixels, width, height)
-    image = canvas[:height, :width]
-    image[low_y : high_y + 1, low_x : high_x + 1] = 0
-    fill_triangles(pixels, faces, 1, image)
-    common, drawn = 0, 0
-    for row in range(low_y, high_y + 1):
-        for column in range(low_x, high_x + 1):
-            drawn += image[row, column]
-            common += image[row, column] & mask[row, column]
-    union = area + drawn - common
-    toward = np.empty(len(faces), np.bool_)
-    for f in range(len(faces)):
-        a, b, d = pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]]
-        toward[f] = (b[0] - a[0]) * (d[1] - a[1]) - (b[1] - a[1]) * (d[0] - a[0]) < 0
-    # Model outline: position, outward normal, length, edge
-    outline = np.empty((len(edges), 5))
-    which = np.empty(len(edges), np.int64)
+) -> int:
+    height, width = image.shape
+    low_x, low_y, high_x, high_y = _draw(vertices, faces, camera, image, pixels, toward)
+    # Model outline: position, outward normal and length of each sample, and its edge
     found = 0
     total = 0.0
     for e in range(len(edges)):
@@ -258,60 +352,47 @@ def _match_view(
         within = low_x <= column <= high_x and low_y <= row <= high_y  # outside the bounds the canvas is not cleared
         if within and image[row, column] != 0:
             continue
-        outline[found, 0], outline[found, 1] = x, y
-        outline[found, 2], outline[found, 3], outline[found, 4] = nx, ny, length
+        samples[found, 0], samples[found, 1] = x, y
+        samples[found, 2], samples[found, 3], samples[found, 4] = nx, ny, length
         which[found] = e
         total += length
         found += 1
-    score = common / union if union > 0 else 0.0
     if found == 0:
-        return 0, score
+        return 0
+    outline = samples[:found]
     by_point = np.empty((2, 3))
     scratch = np.empty((2, 16))
     count = 0
     # Model to observed, sampled evenly along the outline
+    cells, order, frame = fill_grid(targets)
     spacing = total / model_samples
-    carry = 0.0
+    carry, furthest = 0.0, 0.0
     for m in range(found):
         carry += outline[m, 4]
         if carry < spacing:
             continue
         share = carry
         carry = 0.0
-        x, y, nx, ny = outline[m, 0], outline[m, 1], outline[m, 2], outline[m, 3]
-        best, at = np.inf, -1
-        for t in range(len(targets)):
-            if nx * targets[t, 2] + ny * targets[t, 3] < 0.4:
-                continue
-            dx, dy = targets[t, 0] - x, targets[t, 1] - y
-            square = dx * dx + dy * dy
-            if square < best:
-                best, at = square, t
+        limit = reach * _rate(vertices, edges[which[m]], camera, by_point, scratch)
+        furthest = max(furthest, limit)
+        at = nearest_alike(outline[m], limit, targets, cells, order, frame)
         if at >= 0 and count < len(pairs):
             count += _store(
-                vertices, edges[which[m]], camera, x, y, targets[at], best, share, reach, by_point, scratch,
-                pairs[count], numbers[count],
-            )  # fmt: skip
+                edges[which[m]], outline[m], targets[at], share, reach, by_point, pairs[count], numbers[count]
+            )
     if one_sided:
-        return count, score
+        return count
     # Observed to model
+    cells, order, frame = fill_grid(outline)
     per_target = total / len(targets)
     for t in range(len(targets)):
-        tx, ty, mx, my = targets[t, 0], targets[t, 1], targets[t, 2], targets[t, 3]
-        best, at = np.inf, -1
-        for m in range(found):
-            if mx * outline[m, 2] + my * outline[m, 3] < 0.4:
-                continue
-            dx, dy = tx - outline[m, 0], ty - outline[m, 1]
-            square = dx * dx + dy * dy
-            if square < best:
-                best, at = square, m
+        at = nearest_alike(targets[t], furthest, outline, cells, order, frame)
         if at >= 0 and count < len(pairs):
+            _rate(vertices, edges[which[at]], camera, by_point, scratch)
             count += _store(
-                vertices, edges[which[at]], camera, outline[at, 0], outline[at, 1], targets[t], best, per_target, reach,
-                by_point, scratch, pairs[count], numbers[count],
-            )  # fmt: skip
-    return count, score
+                edges[which[at]], outline[at], targets[t], per_target, reach, by_point, pairs[count], numbers[count]
+            )
+    return count
 
 
 @compiled
@@ -334,34 +415,39 @@ def _bounds(pixels: Floats, width: int, height: int) -> tuple[int, int, int, int
 
 
 @compiled
-def _store(
-    vertices: Floats,
-    edge: Ints,
-    camera: Floats,
-    x: float,
-    y: float,
-    target: Floats,
-    square: float,
-    share: float,
-    reach: float,
-    by_point: Floats,
-    scratch: Floats,
-    pair: Ints,
-    numbers: Floats,
-) -> int:
-    """Write one pair; return 1, or 0 where it is out of reach."""
+def _rate(vertices: Floats, edge: Ints, camera: Floats, by_point: Floats, scratch: Floats) -> float:
+    """Fill d(u, v)/d(x, y, z) at the middle of an edge; return an upper bound of px per mm there."""
     a, b = vertices[edge[0]], vertices[edge[1]]
     project_point_with_jacobian(
         camera, 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]), by_point, scratch
     )
+    square = 0.0
+    for k in range(3):
+        square += by_point[0, k] * by_point[0, k] + by_point[1, k] * by_point[1, k]
+    return float(np.sqrt(square))
+
+
+@compiled
+def _store(
+    edge: Ints,
+    sample: Floats,
+    target: Floats,
+    share: float,
+    reach: float,
+    by_point: Floats,
+    pair: Ints,
+    numbers: Floats,
+) -> int:
+    """Write one pair; return 1, or 0 where it is out of reach."""
     gx = target[2] * by_point[0, 0] + target[3] * by_point[1, 0]
     gy = target[2] * by_point[0, 1] + target[3] * by_point[1, 1]
     gz = target[2] * by_point[0, 2] + target[3] * by_point[1, 2]
     rate = np.sqrt(gx * gx + gy * gy + gz * gz)  # px per mm across the ray
-    if square > (reach * rate) ** 2:
+    dx, dy = sample[0] - target[0], sample[1] - target[1]
+    if dx * dx + dy * dy > (reach * rate) ** 2:
         return 0
     pair[0], pair[1] = edge[0], edge[1]
     numbers[0], numbers[1], numbers[2] = gx / rate, gy / rate, gz / rate
-    numbers[3] = (target[2] * (x - target[0]) + target[3] * (y - target[1])) / rate
+    numbers[3] = (target[2] * dx + target[3] * dy) / rate
     numbers[4] = share / rate
     return 1

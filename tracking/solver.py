@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from calibration.arrays import Floats, Ints
+from calibration.arrays import Floats, Singles
 from calibration.transforms import RigidTransform, rotation_from_vector
 from tracking.contours import Observation
 from tracking.deformation import CageRig
@@ -22,7 +22,8 @@ from tracking.point_fit import moved
 from tracking.prior import Prior, require_rig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
-from tracking.silhouette_term import Matches, Outline, OutlineMatcher, PackedObservation
+from tracking.silhouette_term import Outline, OutlineMatcher, PackedObservation
+from tracking.template import Template, coarse_template
 
 __all__ = ["FrameFit", "FrameSolver", "Settings", "Template"]
 
@@ -36,7 +37,10 @@ class Settings:
         contour_length: length of outline whose errors are one and the same.
         robust: robust scales of the local steps, first to last; a residual of this size counts a quarter.
         latent_robust: robust scales of the latent steps.
+        calm: after a step the robust scale is at most this many times its length.
+        settled: a step at the last scale that is shorter ends the fit.
         samples: outline samples per view.
+        coarse_vertices, coarse_samples: size of the template, and samples per view, of the steps before the last scale.
         reach: pairs further apart are not made, as a multiple of the robust scale.
         shift_sigma, turn_sigma: how far a quad lies from the prior's, rad for the turn.
         variance_weight: weight of log sigma^2(x).
@@ -53,7 +57,11 @@ class Settings:
     contour_length: float = 25.0
     robust: tuple[float, ...] = (60.0, 45.0, 32.0, 24.0, 20.0, 20.0)
     latent_robust: tuple[float, ...] = (120.0, 90.0, 70.0)
+    calm: float = 3.0
+    settled: float = 1.5
     samples: int = 160
+    coarse_vertices: int = 1000
+    coarse_samples: int = 100
     reach: float = 4.0
     shift_sigma: float = 10.0
     turn_sigma: float = 0.07
@@ -69,21 +77,6 @@ class Settings:
     latent_only: bool = False
     one_sided: bool = False
     descent: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Template:
-    """A mesh bound to a cage.
-
-    Attributes:
-        vertices: (V, 3) rest positions, mm.
-        faces: (F, 3).
-        binding: (V, 4 Q + F_cage) Green coordinates.
-    """
-
-    vertices: Floats
-    faces: Ints
-    binding: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +108,38 @@ class FrameFit:
     residual: float
     variance: float
     departure: float
-    hessian: Floats = field(repr=False)
+    hessian: Singles = field(repr=False)
 
     @property
     def agreement(self) -> float:
         """Mean overlap over the views that saw something; NaN when none did."""
         seen = self.overlap[np.isfinite(self.overlap)]
         return float(seen.mean()) if len(seen) else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """The energy around a pose: normal equations, outline residual (mm), the prior's variance and distance."""
+
+    system: System
+    residual: float
+    variance: float
+    departure: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The template at one fineness: its coordinates in single precision, its outlines, samples per view."""
+
+    template: Template
+    binding: Singles
+    matcher: OutlineMatcher
+    samples: int
+
+    @classmethod
+    def of(cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int) -> _Level:
+        matcher = OutlineMatcher(Outline.of(template.faces), camera_rows, sizes)
+        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, samples)
 
 
 class FrameSolver:
@@ -149,7 +167,9 @@ class FrameSolver:
         self.prior = prior
         self.settings = settings or Settings()
         self.use_prior = use_prior
-        self.matcher = OutlineMatcher(Outline.of(template.faces), camera_rows, sizes)
+        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
+        small = coarse_template(cage_rig, template, vertices=self.settings.coarse_vertices)
+        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
         low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
         self.unit = float(np.linalg.norm(high - low)) / 2000.0
@@ -159,7 +179,6 @@ class FrameSolver:
             shift_floor=self.settings.pair_shift * self.unit,
             turn_floor=self.settings.pair_turn,
         )
-        self._binding = np.ascontiguousarray(template.binding, np.float32)
         corners = np.linalg.norm(cage_rig.rig.corners, axis=-1).mean(axis=1)
         metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
         self._metric = metric.ravel() / self.unit**2
@@ -170,7 +189,12 @@ class FrameSolver:
 
     def deform(self, pose: QuadPose) -> Floats:
         """Carry the template to a pose, (V, 3) mm."""
-        return self.cage_rig.deform(self._binding, pose)
+        return self.cage_rig.deform(self._fine.binding, pose)
+
+    @property
+    def coarse(self) -> Template:
+        """The template of the coarse steps."""
+        return self._coarse.template
 
     def fit(
         self,
@@ -199,8 +223,9 @@ class FrameSolver:
             last_steps: only this many of the local steps, the finest; None for all.
             predict_shift, predict_turn: trust in the prediction, None for the settings' own.
         """
-        packed = self.matcher.pack(observation)
+        packed = self._fine.matcher.pack(observation)
         pose = start
+        last: _Evaluation | None = None
         if latent_steps and self.use_prior:
             root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
             pose = self.pose_of(root, latent)
@@ -215,39 +240,47 @@ class FrameSolver:
                     (predict_shift or self.settings.predict_shift) * self.unit,
                     predict_turn or self.settings.predict_turn,
                 )
-            for scale in scales:
-                pose, latent = self._local_step(packed, pose, latent, expected, scale)
-        return self._report(packed, pose, latent)
+            index = 0
+            while index < len(scales):
+                level = self._fine if scales[index] == scales[-1] else self._coarse
+                last = self._evaluate(level, packed, pose, latent, scales[index])
+                pose, latent, far = self._local_step(last, pose, latent, expected)
+                if scales[index] == scales[-1] and far < self.settings.settled:
+                    break
+                # A small step needs no coarse scale any more: the next is the first of its size.
+                index += 1
+                while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
+                    index += 1
+        return self._report(packed, pose, latent, last)
 
-    def _matches(self, packed: PackedObservation, pose: QuadPose, scale: float) -> Matches:
-        return self.matcher.match(
-            self.deform(pose),
+    def _data_system(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
+    ) -> tuple[System, Floats]:
+        """Normal equations of the outlines around a pose, and their residuals, mm."""
+        matches = level.matcher.match(
+            self.cage_rig.deform(level.binding, pose),
             packed,
             reach=self.settings.reach * scale * self.unit,
-            model_samples=self.settings.samples,
+            model_samples=level.samples,
             one_sided=self.settings.one_sided,
         )
-
-    def _data_system(self, matches: Matches, pose: QuadPose, scale: float) -> System:
         system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
-        rows = np.float32(0.5) * (self._binding[matches.first] + self._binding[matches.second])
-        jacobian = self.cage_rig.directional_jacobian(rows, matches.directions, self.cage_rig.derivatives(pose))
         robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
         sigma = self.settings.contour_sigma * self.unit
-        weights = robust * matches.weights / (self.settings.contour_length * self.unit) / sigma**2
-        jacobian *= np.sqrt(weights).astype(np.float32)[:, None]
+        root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit)) / sigma
+        jacobian = self.cage_rig.outline_jacobian(
+            level.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+        )
         size = jacobian.shape[1]
         system.hessian[:size, :size] = jacobian.T @ jacobian
-        system.gradient[:size] = jacobian.T @ (np.sqrt(weights) * matches.residuals).astype(np.float32)
-        system.cost = float(np.sum(weights * matches.residuals**2))
-        return system
+        system.gradient[:size] = jacobian.T @ (root * matches.residuals).astype(np.float32)
+        return system, matches.residuals
 
     def _latent_step(
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> tuple[QuadPose, Floats]:
-        matches = self._matches(packed, pose, scale)
         quads = 6 * len(self.cage_rig.rig)
-        system = self._data_system(matches, pose, scale)
+        system, _ = self._data_system(self._coarse, packed, pose, scale)
         basis = latent_basis(self.prior, pose, latent)
         hessian = basis.T @ system.hessian[:quads, :quads] @ basis
         gradient = basis.T @ system.gradient[:quads]
@@ -266,73 +299,70 @@ class FrameSolver:
         return self.pose_of(moved_root, latent), latent
 
     def _local_step(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, expected: Expectation | None, scale: float
-    ) -> tuple[QuadPose, Floats]:
-        system = self._full_system(self._matches(packed, pose, scale), pose, latent, expected, scale)
-        size = len(system.gradient)
+        self, at: _Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None
+    ) -> tuple[QuadPose, Floats, float]:
+        """Step all quads and the latent point; return them, and how far the furthest quad went, in thousandths."""
+        hessian, gradient = at.system.hessian.copy(), at.system.gradient.copy()
+        if expected is not None:
+            prediction_term(
+                System(hessian, gradient),
+                pose,
+                expected.pose,
+                shift_sigma=expected.shift_sigma,
+                turn_sigma=expected.turn_sigma,
+            )
+        size = len(gradient)
         latent_start = 6 * len(self.cage_rig.rig)
         # Single-precision rows leave errors of 1e-7 of the largest entries: the diagonal keeps the system definite.
-        damping = np.full(size, 1e-3) + 1e-5 * np.abs(np.diag(system.hessian))
+        damping = np.full(size, 1e-3) + 1e-5 * np.abs(np.diag(hessian))
         damping[:latent_start] += 1e-3 * self._metric
-        factor = cho_factor(system.hessian + np.diag(damping))
-        step = cho_solve(factor, -system.gradient)
+        hessian[np.arange(size), np.arange(size)] += damping
+        factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
+        step = cho_solve(factor, -gradient, check_finite=False)
         by_quad = step[:latent_start].reshape(-1, 6)
         step *= min(1.0, 0.5 / max(float(np.abs(by_quad[:, :3]).max()), 1e-9))
-        return moved(pose, step[:latent_start]), latent + step[latent_start:]
+        far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
+        return moved(pose, step[:latent_start]), latent + step[latent_start:], far
 
-    def _full_system(
-        self, matches: Matches, pose: QuadPose, latent: Floats, expected: Expectation | None, scale: float
-    ) -> System:
+    def _evaluate(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+    ) -> _Evaluation:
+        """Energy around a pose, but for the expectation."""
         settings, unit = self.settings, self.unit
-        system = self._data_system(matches, pose, scale)
+        system, residuals = self._data_system(level, packed, pose, scale)
+        at = self.prior.evaluate(latent)
+        # Without a prior the distance from it is still told, its pull is not added.
+        departure = prior_term(
+            system if self.use_prior else System.empty(len(self.cage_rig.rig), self.prior.latent_dim),
+            self.prior.chart,
+            at,
+            pose,
+            shift_sigma=settings.shift_sigma * unit,
+            turn_sigma=settings.turn_sigma,
+        )
         if self.use_prior:
-            prior_term(
-                system,
-                self.prior,
-                pose,
-                latent,
-                shift_sigma=settings.shift_sigma * unit,
-                turn_sigma=settings.turn_sigma,
-                variance_weight=settings.variance_weight,
-            )
+            variance_term(system, at.variance, at.variance_gradient, settings.variance_weight)
             if settings.pair_weight > 0:
-                residual, jacobian = self.pairs.term(pose)
-                system.add(jacobian, residual, settings.pair_weight)
-        residual, jacobian = rigidity_term(
+                self.pairs.term(pose).add_to(system.hessian, system.gradient, settings.pair_weight)
+        rigidity_term(
             self.cage_rig.rig,
             pose,
             bend=settings.bend / unit,
             length=settings.length / unit,
             twist=settings.twist / unit,
-        )
-        system.add(jacobian, residual)
-        if expected is not None:
-            prediction_term(
-                system, pose, expected.pose, shift_sigma=expected.shift_sigma, turn_sigma=expected.turn_sigma
-            )
-        return system
+        ).add_to(system.hessian, system.gradient)
+        residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
+        return _Evaluation(system, residual, at.variance, departure)
 
-    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats) -> FrameFit:
-        scale = self.settings.robust[-1]
-        matches = self._matches(packed, pose, scale)
-        system = self._full_system(matches, pose, latent, None, scale)
+    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: _Evaluation | None) -> FrameFit:
+        """Describe a fit by its overlap where it ended and the energy where its last step began."""
+        if last is None:
+            last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
         quads = 6 * len(self.cage_rig.rig)
-        hessian = system.hessian[:quads, :quads]
+        hessian = last.system.hessian[:quads, :quads]
         if self.use_prior and self.prior.latent_dim:
-            cross = system.hessian[:quads, quads:]
-            inner = system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
+            cross = last.system.hessian[:quads, quads:]
+            inner = last.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
             hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
-        _, y = self.prior.chart.to_vector(pose.rotations, pose.centres)
-        units = np.tile(
-            np.repeat(
-                [
-                    self.prior.chart.length_scale / (self.settings.shift_sigma * self.unit),
-                    1.0 / self.settings.turn_sigma,
-                ],
-                3,
-            ),
-            self.prior.chart.quads - 1,
-        )
-        departure = float(np.sqrt(np.mean((units * (y - self.prior.mean(latent))) ** 2)))
-        residual = float(np.sqrt(np.mean(matches.residuals**2))) if len(matches.residuals) else float("nan")
-        return FrameFit(pose, latent, matches.overlap, residual, float(self.prior.variance(latent)), departure, hessian)
+        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
+        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, hessian.astype(np.float32))

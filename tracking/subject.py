@@ -17,18 +17,17 @@ import trimesh
 from calibration.arrays import Floats, Ints
 from calibration.errors import InputError, nearest
 from calibration.files import atomic_path
-from capture.raycasting import open3d
 from skeleton.actor import build_actor
 from skeleton.bodies import BODIES
 from tracking.body_rig import BodyRig, place_body_rig
-from tracking.cage import Cage, build_cage, clearance
+from tracking.cage import Cage, build_cage
 from tracking.deformation import CageRig
 from tracking.gplvm import GplvmPrior
 from tracking.prior import LinearPrior
 from tracking.prior_files import load_prior, save_prior
 from tracking.prior_scaling import builtin_prior_for
 from tracking.quads import load_quad_rig, save_quad_rig
-from tracking.solver import Template
+from tracking.template import Template, coarse_template
 
 __all__ = ["Subject", "builtin_subject", "coarse_template", "load_subject", "save_subject", "scaled_subject"]
 
@@ -103,24 +102,6 @@ def _subject(
     return Subject(
         name, body, cage_rig, template, coarse, prior, marker_names, marker_vertices, joint_names, joint_points, binding
     )
-
-
-def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
-    """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
-    if len(template.vertices) <= vertices:
-        return template
-    library = open3d()
-    mesh = library.geometry.TriangleMesh(
-        library.utility.Vector3dVector(template.vertices),
-        library.utility.Vector3iVector(template.faces.astype(np.int32)),
-    )
-    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
-    points = np.asarray(simple.vertices, dtype=np.float64)
-    faces = np.asarray(simple.triangles, dtype=np.int64)
-    depth = clearance(points, cage_rig.cage)[0]
-    if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
-        return template
-    return Template(points, faces, cage_rig.bind(points, what="template vertices"))
 
 
 def scaled_subject(subject: Subject, scale: float) -> Subject:

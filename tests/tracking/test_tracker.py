@@ -14,7 +14,7 @@ from calibration.rig import Rig
 from calibration.transforms import RigidTransform, rotation_from_vector
 from tracking.contours import Observation, observe, observe_view
 from tracking.deformation import CageRig
-from tracking.energy import pose_vector_jacobian
+from tracking.energy import System, prior_term
 from tracking.pair_prior import fit_pair_prior
 from tracking.placement import Cut, enclose, quads_at_cuts
 from tracking.point_fit import fit_to_points, moved
@@ -24,7 +24,8 @@ from tracking.quads import QuadPose
 from tracking.rasteriser import cast_masks
 from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import Outline
-from tracking.solver import FrameSolver, Template
+from tracking.solver import FrameSolver
+from tracking.template import Template
 from tracking.tracker import Tracker
 from tracking.trust import Reason, Trust, judge
 
@@ -187,14 +188,29 @@ def test_jacobians_of_prior_pairs_and_rigidity_against_finite_differences() -> N
     pose = moved(bent(0.3, 0.1), rng.normal(0, 1, 30) * np.tile([0.2] * 3 + [8.0] * 3, 5))
     chart = prior().chart
 
-    def vector(at: QuadPose) -> np.ndarray:
-        return chart.to_vector(at.rotations, at.centres)[1]
+    latent = np.array([0.3, -0.6])
+    units = np.tile([chart.length_scale / 10.0] * 3 + [1 / 0.07] * 3, 4)
 
-    np.testing.assert_allclose(pose_vector_jacobian(chart, pose, vector(pose)), numeric(vector, pose), atol=1e-6)
+    def away(at: QuadPose) -> np.ndarray:
+        return units * (chart.to_vector(at.rotations, at.centres)[1] - prior().mean(latent))
+
+    system = System.empty(5, 2)
+    departure = prior_term(system, chart, prior().evaluate(latent), pose, shift_sigma=10.0, turn_sigma=0.07)
+    jacobian = np.hstack([numeric(away, pose), -units[:, None] * prior().mean_jacobian(latent)])
+    assert departure == pytest.approx(np.sqrt(np.mean(away(pose) ** 2)))
+    np.testing.assert_allclose(system.hessian, jacobian.T @ jacobian, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(system.gradient, jacobian.T @ away(pose), rtol=1e-5, atol=1e-3)
     pairs = fit_pair_prior(cage_rig.rig, prior(), shift_floor=4.0, turn_floor=0.04)
-    np.testing.assert_allclose(pairs.term(pose)[1], numeric(lambda p: pairs.term(p)[0], pose), atol=1e-5)
-    rigid = rigidity_term(cage_rig.rig, pose)[1]
-    np.testing.assert_allclose(rigid, numeric(lambda p: rigidity_term(cage_rig.rig, p)[0], pose), atol=1e-5)
+    rig = cage_rig.rig
+    dense = pairs.term(pose).dense(len(rig))
+    np.testing.assert_allclose(dense, numeric(lambda p: pairs.term(p).residual.ravel(), pose), atol=1e-5)
+    term = rigidity_term(rig, pose)
+    dense = term.dense(len(rig))
+    np.testing.assert_allclose(dense, numeric(lambda p: rigidity_term(rig, p).residual.ravel(), pose), atol=1e-5)
+    hessian, gradient = np.zeros((31, 31)), np.zeros(31)
+    term.add_to(hessian, gradient, 0.7)
+    np.testing.assert_allclose(hessian[:30, :30], 0.7 * dense.T @ dense, atol=1e-9)
+    np.testing.assert_allclose(gradient[:30], 0.7 * dense.T @ term.residual.ravel(), atol=1e-9)
 
 
 def test_quads_fitted_to_points_reach_them() -> None:

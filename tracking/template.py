@@ -1,0 +1,47 @@
+"""A template: a closed mesh bound to a cage, and the same surface with fewer vertices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.arrays import Floats, Ints
+from capture.raycasting import open3d
+from tracking.cage import clearance
+from tracking.deformation import CageRig
+
+__all__ = ["Template", "coarse_template"]
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A mesh bound to a cage.
+
+    Attributes:
+        vertices: (V, 3) rest positions, mm.
+        faces: (F, 3).
+        binding: (V, 4 Q + F_cage) Green coordinates.
+    """
+
+    vertices: Floats
+    faces: Ints
+    binding: Floats
+
+
+def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
+    """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
+    if len(template.vertices) <= vertices:
+        return template
+    library = open3d()
+    mesh = library.geometry.TriangleMesh(
+        library.utility.Vector3dVector(template.vertices),
+        library.utility.Vector3iVector(template.faces.astype(np.int32)),
+    )
+    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
+    points = np.asarray(simple.vertices, dtype=np.float64)
+    faces = np.asarray(simple.triangles, dtype=np.int64)
+    depth = clearance(points, cage_rig.cage)[0]
+    if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
+        return template
+    return Template(points, faces, cage_rig.bind(points, what="template vertices"))
