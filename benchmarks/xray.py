@@ -143,7 +143,7 @@ def _hidden(folder: XrayFolder, truth: Floats) -> dict[str, float]:
         view = int(rng.integers(2))
         others = np.delete(tracks.pixels[:, view], bead, axis=1) - tracks.pixels[:, view, bead][:, None]
         # Painting over a bead must not cut into another.
-        alone = np.nanmin(np.linalg.norm(others, axis=-1), axis=1) > 14.0
+        alone = np.min(np.nan_to_num(np.linalg.norm(others, axis=-1), nan=np.inf), axis=1) > 14.0
         runs = [
             at
             for at in range(3, frames - length - 3)
@@ -170,7 +170,8 @@ def _hidden(folder: XrayFolder, truth: Floats) -> dict[str, float]:
             gone[:, bead] |= hidden[:, :, old].any(axis=1)
     for t, b in zip(*np.nonzero(error > 4.0 * sigma), strict=True):
         print(
-            f"frame {t}, bead {b}: {error[t, b]:.3f} mm off, {sigma[t, b]:.3f} mm stated, bridged {motion.bridged[t, b]}"
+            f"frame {t}, bead {b}: {error[t, b]:.3f} mm off, {sigma[t, b]:.3f} mm stated, "
+            f"bridged {motion.bridged[t, b]}"
         )
     return {
         "hidden_positions": float(hidden.any(axis=1).sum()),

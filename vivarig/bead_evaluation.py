@@ -14,11 +14,9 @@ import numpy as np
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
-from calibration.transforms import rotation_from_quaternion
 from capture.recording import Recording
 from capture.results import open_results
-from skeleton.actor import build_actor
-from skeleton.bodies import BODIES
+from vivarig.bead_springs import bead_places, load_bead_springs
 
 __all__ = ["BeadErrors", "bead_errors"]
 
@@ -51,38 +49,39 @@ class BeadErrors:
         """Yield (bead, segment, mean distance mm)."""
         yield from zip(self.names, self.segments, np.nanmean(self.distances, axis=0).tolist(), strict=True)
 
+    def per_joint(self) -> dict[str, float]:
+        """Return the mean distance of the beads that each joint's segment carries, mm."""
+        return {
+            segment: float(np.nanmean(self.distances[:, [s == segment for s in self.segments]]))
+            for segment in dict.fromkeys(self.segments)
+        }
+
     def numbers(self) -> dict[str, object]:
         """Return the errors for machines."""
         return {
             "mean_mm": self.mean_mm,
             "median_mm": float(np.nanmedian(self.distances)),
+            "per_joint_mm": self.per_joint(),
             "per_bead_mm": {name: mm for name, _, mm in self.rows()},
             "frames": self.frames,
         }
 
 
 def bead_errors(recording: Recording) -> BeadErrors:
-    """Compare ``beads.h5`` with ``skeleton.h5``; beads are matched to segments by the built-in body's bead names."""
+    """Compare ``beads.h5`` with ``skeleton.h5``, or where beads took part in that fit, with the one without them."""
     with open_results(recording.results / "skeleton.h5", stage="skeleton") as file:
         body = str(file.attrs["body"])
         joints = [name.decode() for name in file["joint_names"][:]]
-        positions, turns = file["positions"][:], rotation_from_quaternion(file["rotations"][:])
-    with open_results(recording.results / "beads.h5", stage="beads") as file:
-        names = [name.decode() for name in file["names"][:]]
-        beads = np.asarray(file["positions"][:], dtype=np.float64)
-    if body not in BODIES:
+        alone = file.get("markerless", file)
+        positions, rotations = np.asarray(alone["positions"][:]), np.asarray(alone["rotations"][:])
+    if not (recording.results / "beads.h5").is_file():
+        raise InputError(f"{recording.folder}: no results/beads.h5; run `vivarig xray triangulate` first")
+    beads = load_bead_springs(recording, body, joints)
+    if beads is None:
         raise InputError(
-            f"{recording.folder}: the beads of body '{body}' are not known; built-in are {', '.join(BODIES)}"
+            f"{recording.folder}: no bead of results/beads.h5 belongs to a segment of body '{body}'; name the segments"
+            f" with `vivarig xray triangulate --bones`: {', '.join(joints[:6])} ..."
         )
-    if len(beads) != len(positions):
-        raise InputError(f"{recording.folder}: beads.h5 has {len(beads)} frames, skeleton.h5 {len(positions)}")
-    actor = build_actor(body)
-    known = dict(zip(actor.implanted_beads.names, actor.implanted_beads.segments, strict=True))
-    kept = [(index, name) for index, name in enumerate(names) if name in known]
-    if not kept:
-        raise InputError(f"{recording.folder}: no bead is named after the body's: {', '.join(list(known)[:6])} ...")
-    carriers = [actor.skeleton.joint_names[known[name]] for _, name in kept]
-    where = [joints.index(name) for name in carriers]
-    local = np.einsum("tbji,tbj->tbi", turns[:, where], beads[:, [i for i, _ in kept]] - positions[:, where])
+    local = bead_places(beads, joints, positions, rotations)
     distances = np.linalg.norm(local - np.nanmean(local, axis=0), axis=2)
-    return BeadErrors(tuple(name for _, name in kept), tuple(carriers), distances)
+    return BeadErrors(beads.names, beads.segments, distances)

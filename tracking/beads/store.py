@@ -70,13 +70,24 @@ def load_tracks(path: Path | str) -> BeadTracks:
 
 
 def save_beads(
-    path: Path | str, session: BeadSession, smoothed: Smoothed, rate_hz: float, parameters: Mapping[str, Any]
+    path: Path | str,
+    session: BeadSession,
+    smoothed: Smoothed,
+    rate_hz: float,
+    parameters: Mapping[str, Any],
+    *,
+    bones: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write beads.h5 (see DESIGN.md): positions as triangulated, and beside them filtered; bones as rigid bodies."""
+    """Write beads.h5 (see DESIGN.md): positions as triangulated, and beside them filtered; bones as rigid bodies.
+
+    ``bones`` are those that the user named, with their beads: ``bead_bones`` tells the skeleton which is where.
+    """
     motion = session.motion
+    owners = {bead: bone for bone, beads in (bones or {}).items() for bead in beads}
     with create_results(path, stage=BEADS_STAGE, parameters=parameters) as file:
         file.attrs["rate_hz"] = rate_hz
         file["names"] = text_array(list(motion.names))
+        file["bead_bones"] = text_array([owners.get(name, "") for name in motion.names])
         file["cameras"] = text_array(list(motion.cameras))
         file["positions"] = motion.positions
         file["covariance"] = motion.covariance
@@ -87,17 +98,12 @@ def save_beads(
         file["filtered"] = smoothed.positions
         file["filtered"].attrs["method"] = smoothed.method
         file["cutoff_hz"] = smoothed.cutoff_hz
-        bones = file.create_group("bones")
+        rigid = file.create_group("bones")
         for bone in session.bones:
-            group = bones.create_group(bone.name)
+            group = rigid.create_group(bone.name)
             group["beads"] = text_array([motion.names[b] for b in bone.beads])
             group["shape"] = bone.shape
             group["rotation"] = bone.pose.rotation
             group["translation"] = bone.pose.translation
             group["residual_mm"] = bone.residual_mm
             group["scale"] = bone.scale
-
-
-def bead_group_names(session: BeadSession) -> list[Sequence[str]]:
-    """Return the groups of beads that keep their distances, by name."""
-    return [[session.motion.names[b] for b in group] for group in session.groups]

@@ -139,5 +139,7 @@ def _beads(recording: Recording) -> CommandReport:
         f"skin against bone: {errors.mean_mm:.3f} mm mean over {len(errors.names)} beads, {errors.frames} frames "
         "(distance of each X-ray bead from where the markerless skeleton carries it)"
     ]
+    lines += [f"  {joint:<24} {mm:.3f} mm" for joint, mm in errors.per_joint().items()]
+    lines.append("by bead:")
     lines += [f"  {name:<24} {segment:<16} {mm:.3f} mm" for name, segment, mm in errors.rows()]
     return CommandReport(lines, errors.numbers())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -19,6 +20,7 @@ from skeleton.scaling import Scaling, scale_body
 from skeleton.spring_ik import Springs, fit_skeleton
 from skeleton.spring_window import fit_smoothly
 from skeleton.tree import Skeleton
+from vivarig.bead_springs import hold_beads, load_bead_springs
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
@@ -47,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.03,
         metavar="S",
         help="time in which a joint may change its speed fully, seconds (default 0.03); 0 fits each frame alone",
+    )
+    parser.add_argument(
+        "--no-beads", action="store_true", help="leave results/beads.h5 aside: the skin alone (default: stiff springs)"
     )
 
 
@@ -82,6 +87,7 @@ def write_skeleton(
     scaling: Scaling | None,
     cage_joints: Floats | None,
     cage_names: tuple[str, ...],
+    markerless: SkeletonFit | None = None,
 ) -> None:
     """Write results/skeleton.h5."""
     landmarks = body.landmarks(body.forward(fit.coordinates))
@@ -117,6 +123,11 @@ def write_skeleton(
             group["marker_offset_sd"] = scaling.offset_sd
             group["marker_names"] = text_array(list(scaling.marker_set.names))
             group["rms_mm"] = np.array(scaling.rms_mm)
+        if markerless is not None:
+            # What the skin alone says, where X-ray beads took part: they cannot judge a fit that they made.
+            group = file.create_group("markerless")
+            group.create_dataset("positions", data=markerless.positions, track_times=False)
+            group.create_dataset("rotations", data=markerless.rotations, track_times=False)
         if cage_joints is not None:
             file.create_dataset("cage_joints", data=cage_joints, track_times=False)
             file["cage_joint_names"] = text_array(list(cage_names))
@@ -164,20 +175,38 @@ def run(args: argparse.Namespace) -> CommandReport:
                 body, names, usable, sigma, marker_set=markers, springs=springs, on_progress=on_progress
             )
         body, markers = scaling.skeleton, scaling.marker_set
-    with progress_callback("skeleton") as on_progress:
-        fit = fit_skeleton(body, names, points, sigma, marker_set=markers, springs=springs, on_progress=on_progress)
-    if args.smooth > 0:
+
+    def fitted(labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet) -> SkeletonFit:
+        with progress_callback("skeleton") as on_progress:
+            found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=springs, on_progress=on_progress)
+        if args.smooth <= 0:
+            return found
         with progress_callback("smoothing") as on_progress:
-            fit = fit_smoothly(
-                body, names, points, sigma, marker_set=markers, springs=springs, rate_hz=recording.rate_hz,
-                time_s=args.smooth, start=fit, on_progress=on_progress,
+            return fit_smoothly(
+                body, labels, at, noise, marker_set=held, springs=springs, rate_hz=recording.rate_hz,
+                time_s=args.smooth, start=found, on_progress=on_progress,
             )  # fmt: skip
-    parameters = {"body": str(subject), "cutoff": args.cutoff, "scaling": scaling is not None, "smooth_s": args.smooth}
+
+    fit = fitted(names, points, sigma, markers)
+    markerless: SkeletonFit | None = None
+    beads = None if args.no_beads else load_bead_springs(recording, body.name, body.joint_names)
+    if beads is not None:
+        markerless, fit = fit, hold_beads(beads, fit, names, points, sigma, markers, fitted)
+    parameters = {
+        "body": str(subject), "cutoff": args.cutoff, "scaling": scaling is not None, "smooth_s": args.smooth,
+        "beads": 0 if beads is None else len(beads.names),
+    }  # fmt: skip
     write_skeleton(
         recording.results / "skeleton.h5", fit, body, rate_hz=recording.rate_hz, parameters=parameters, scaling=scaling,
-        cage_joints=cage, cage_names=cage_names,
+        cage_joints=cage, cage_names=cage_names, markerless=markerless,
     )  # fmt: skip
-    return _report(fit, body, scaling)
+    report = _report(fit, body, scaling)
+    if beads is not None and markerless is not None:
+        report.lines.append(
+            f"  beads: {len(beads.names)} X-ray beads hold their segments"
+            f" ({', '.join(dict.fromkeys(beads.segments))}); the fit without them is kept beside it, for evaluate"
+        )
+    return report
 
 
 def _report(fit: SkeletonFit, body: Skeleton, scaling: Scaling | None) -> CommandReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from calibration.arrays import Floats
 from calibration.cameras import LensCamera
 from calibration.errors import InputError, SolveError
+from calibration.files import read_text
 from calibration.rig import Rig, save_rig
 from calibration.rig_formats import write_rig
 from calibration.transforms import RigidTransform, mean_rigid
@@ -80,7 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bead-sigma", type=float, metavar="PX", help="track: Gaussian radius of a bead in the image")
     parser.add_argument("--bright", action="store_true", help="beads are brighter than their surroundings")
     parser.add_argument(
-        "--bones", type=Path, metavar="CSV", help="triangulate: lines 'bead,bone' (default: found from rigid groups)"
+        "--bones",
+        type=Path,
+        metavar="CSV",
+        help="triangulate: lines 'bead,bone' (default: found from rigid groups); bones named like segments of the body"
+        " hold them in `vivarig skeleton`",
+    )
+    parser.add_argument(
+        "--names", type=Path, metavar="CSV", help="triangulate: lines 'bead,new name', to rename beads found by itself"
     )
     parser.add_argument("--filter", default="butterworth", choices=("butterworth", "spline"))
     parser.add_argument(
@@ -346,9 +355,10 @@ def _labels(
 def _triangulate(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
     recording = folder.recording
     tracks = load_tracks(folder.results / "tracks.h5")
-    session = reconstruct(
-        tracks, folder.rig(), load_maps(folder.maps), bones=_bones(args.bones, tracks.names), max_gap=args.max_gap
-    )
+    if args.names is not None:
+        tracks = replace(tracks, names=_renamed(args.names, tracks.names))
+    bones = _bones(args.bones, tracks.names)
+    session = reconstruct(tracks, folder.rig(), load_maps(folder.maps), bones=bones, max_gap=args.max_gap)
     motion = session.motion
     smoothed = smooth_trajectories(motion.positions, recording.rate_hz, method=args.filter, cutoff_hz=args.cutoff)
     save_beads(
@@ -357,6 +367,7 @@ def _triangulate(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
         smoothed,
         recording.rate_hz,
         {"filter": args.filter, "cutoff": args.cutoff},
+        bones=bones,
     )
     write_points_3d(folder.results / "points_3d.csv", motion.names, motion.positions)
     for bone in session.bones:
@@ -367,19 +378,39 @@ def _triangulate(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
     return _motion_report(session, smoothed.cutoff_hz, recording.results / "beads.h5")
 
 
+def _pairs(path: Path, names: tuple[str, ...], second: str) -> list[tuple[str, str]]:
+    """Read 'bead,SECOND' lines, each of a bead of ``names``, with or without a header."""
+    pairs: list[tuple[str, str]] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        cells = [cell.strip() for cell in line.split(",")]
+        if not line.strip() or cells[0] == "bead":
+            continue
+        if len(cells) != 2 or cells[0] not in names or not cells[1]:
+            raise InputError(f"{path}: line {number}: wanted BEAD,{second} with a bead of {', '.join(names)}")
+        if cells[0] in (bead for bead, _ in pairs):
+            raise InputError(f"{path}: line {number}: bead '{cells[0]}' comes a second time")
+        pairs.append((cells[0], cells[1]))
+    return pairs
+
+
 def _bones(path: Path | None, names: tuple[str, ...]) -> dict[str, list[str]] | None:
     """Read 'bead,bone' lines."""
     if path is None:
         return None
     bones: dict[str, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        cells = [cell.strip() for cell in line.split(",")]
-        if not line.strip() or cells == ["bead", "bone"]:
-            continue
-        if len(cells) != 2 or cells[0] not in names:
-            raise InputError(f"{path}: line {number}: wanted BEAD,BONE with a bead of {', '.join(names)}")
-        bones.setdefault(cells[1], []).append(cells[0])
+    for bead, bone in _pairs(path, names, "BONE"):
+        bones.setdefault(bone, []).append(bead)
     return bones
+
+
+def _renamed(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names with those changed that 'bead,new name' lines change."""
+    changes = dict(_pairs(path, names, "NAME"))
+    new = tuple(changes.get(name, name) for name in names)
+    double = next((name for name in new if new.count(name) > 1), None)
+    if double is not None:
+        raise InputError(f"{path}: two beads would be called '{double}'")
+    return new
 
 
 def _motion_report(session: BeadSession, cutoff_hz: Floats, path: Path) -> CommandReport:
