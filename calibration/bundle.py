@@ -7,7 +7,9 @@ that depends on the number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +23,14 @@ __all__ = [
     "OUTLIER_SIGMAS",
     "Bundle",
     "BundleSolution",
+    "Columns",
     "Freedom",
     "LensPrior",
     "adjust",
+    "corner_noise",
+    "leave_out",
     "minimise",
+    "number_columns",
     "robust_sigma",
 ]
 
@@ -143,6 +149,17 @@ class Bundle:
             point=self.point[mask],
             pixels=self.pixels[mask],
             velocity=self.velocity[mask],
+        )
+
+    def at(self, other: Bundle) -> Bundle:
+        """Return the problem with all its observations and the parameters of another of the same targets."""
+        return replace(
+            self,
+            rows=other.rows,
+            rotations=other.rotations,
+            translations=other.translations,
+            points=other.points,
+            offsets=other.offsets,
         )
 
 
@@ -274,59 +291,21 @@ def minimise(
     ``scale`` is the width of the Cauchy loss, px; 0 means plain squares. Converged: the predicted relative
     decrease of the cost is below ``tolerance``.
     """
-    system = _linearise(bundle, columns, scale, priors)
-    if not np.isfinite(system.cost):
+    arguments: list[Any] = [*_arguments(bundle, columns, scale), *_packed(priors), iterations, tolerance]
+    outcome, steps, rows, rotations, translations, points, offsets = kernels.minimise(*arguments)
+    if outcome == kernels.BEHIND:
         raise SolveError("the bundle adjustment starts with a board behind a camera", bundle)
-    state, damping, converged, step = bundle, 1e-4, False, 0
-    while step < iterations and not converged:
-        step += 1
-        ok, s, b, gain, own = system.reduced(damping)
-        low = np.empty((0, 0))
-        if ok:
-            ok, low = kernels.cholesky(s)
-        if not ok:
-            if damping > 1e8:
-                raise SolveError("the bundle adjustment is degenerate: some parameter is not seen by the data", bundle)
-            damping *= 10.0
-            continue
-        by_global = kernels.cholesky_solve(low, b[:, None])[:, 0]
-        by_target = -own - np.einsum("tkg,g->tk", gain, by_global)
-        tried = _moved(state, columns, by_global, by_target)
-        new = _linearise(tried, columns, scale, priors)
-        predicted = -(float(system.g_g @ by_global) + float((system.g_t * by_target).sum()))
-        if new.cost <= system.cost:
-            converged = predicted < tolerance * (new.cost + 1e-12)
-            state, system = tried, new
-            damping = max(damping * 0.1, 1e-12)
-        else:
-            converged = predicted < 1e-12 * (system.cost + 1e-12)  # at the limit of arithmetic
-            damping *= 10.0
-            if damping > 1e12:
-                break
-    return state, step, converged
+    if outcome == kernels.DEGENERATE:
+        raise SolveError("the bundle adjustment is degenerate: some parameter is not seen by the data", bundle)
+    state = replace(bundle, rows=rows, rotations=rotations, translations=translations, points=points, offsets=offsets)
+    return state, steps, outcome == kernels.CONVERGED
 
 
-@dataclass(frozen=True, eq=False)
-class _System:
-    """Normal equations of a bundle (see `bundle_kernels.linearise`)."""
-
-    cost: float
-    h_gg: Floats
-    h_gt: Floats
-    h_tt: Floats
-    g_g: Floats
-    g_t: Floats
-    freedom: Floats
-
-    def reduced(self, damping: float) -> tuple[bool, Floats, Floats, Floats, Floats]:
-        return kernels.reduce(self.h_gg, self.h_gt, self.h_tt, self.g_g, self.g_t, self.freedom, damping)
-
-
-def _linearise(bundle: Bundle, columns: Columns, scale: float, priors: tuple[LensPrior, ...] = ()) -> _System:
+def _arguments(bundle: Bundle, columns: Columns, scale: float) -> tuple[Any, ...]:
+    """Return what `kernels.linearise` takes."""
     # a target that nothing shows stays where it is
     seen = np.bincount(bundle.target, minlength=len(bundle.rotations)) > 0
-    freedom = bundle.target_freedom * seen[:, None]
-    parts = kernels.linearise(
+    return (
         bundle.rows,
         bundle.rotations,
         bundle.translations,
@@ -339,33 +318,47 @@ def _linearise(bundle: Bundle, columns: Columns, scale: float, priors: tuple[Len
         bundle.offsets,
         columns.camera,
         columns.point,
-        freedom,
+        bundle.target_freedom * seen[:, None],
         columns.count,
         scale,
     )
-    cost, h_gg, h_gt, h_tt, g_g, g_t = parts
-    for prior in priors:
-        index = columns.camera[prior.camera, prior.slots]
-        off = bundle.rows[prior.camera, 1 + prior.slots] - prior.mean
-        cost += 0.5 * float(off @ prior.information @ off)
-        g_g[index] += prior.information @ off
-        h_gg[np.ix_(index, index)] += prior.information
-    return _System(cost, h_gg, h_gt, h_tt, g_g, g_t, freedom)
 
 
-def _moved(bundle: Bundle, columns: Columns, by_global: Floats, by_target: Floats) -> Bundle:
-    rows, rotations, translations, points, offsets = kernels.moved(
-        bundle.rows,
-        bundle.rotations,
-        bundle.translations,
-        bundle.points,
-        bundle.offsets,
-        columns.camera,
-        columns.point,
-        by_global,
-        by_target,
+def _packed(priors: tuple[LensPrior, ...]) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the priors of all cameras as one: camera, slot and mean (k,), information (k, k)."""
+    sizes = [len(prior.slots) for prior in priors]
+    information = np.zeros((sum(sizes), sum(sizes)))
+    for prior, end in zip(priors, np.cumsum(sizes), strict=True):
+        part = slice(end - len(prior.slots), end)
+        information[part, part] = prior.information
+    return (
+        np.repeat(np.array([prior.camera for prior in priors], np.int64), sizes),
+        np.concatenate([np.empty(0, np.int64), *(prior.slots for prior in priors)]),
+        np.concatenate([np.empty(0), *(prior.mean for prior in priors)]),
+        information,
     )
-    return replace(bundle, rows=rows, rotations=rotations, translations=translations, points=points, offsets=offsets)
+
+
+def leave_out(bundle: Bundle, columns: Columns, folds: Sequence[Ints]) -> Floats:
+    """Return the mean squared distance (t,) px^2 of each target when its fold takes no part in the global parameters.
+
+    ``bundle`` is at its minimum, its observations target by target; ``folds`` are sets of targets. With the boards'
+    own poses eliminated, the cost of each target is quadratic in the global parameters near the minimum: the
+    minimum without a fold, and what that fold costs there, follow from one linearisation. NaN for targets in no
+    fold; infinite where the others do not determine the parameters.
+    """
+    ok, cost, right, s = kernels.reduced_targets(*_arguments(bundle, columns, 0.0))
+    out = np.full(len(cost), np.nan)
+    corners = np.bincount(bundle.target, minlength=len(cost))
+    for fold in folds:
+        out[fold] = np.inf
+        good, low = kernels.cholesky(s.sum(0) - s[fold].sum(0)) if ok else (False, s)
+        if not good:
+            continue
+        step = kernels.cholesky_solve(low, (right.sum(0) - right[fold].sum(0))[:, None])[:, 0]
+        left = cost[fold] - right[fold] @ step + 0.5 * np.einsum("i,tij,j->t", step, s[fold], step)
+        out[fold] = 2 * left / np.maximum(corners[fold], 1)
+    return out
 
 
 def robust_sigma(distance: Floats) -> float:
@@ -383,7 +376,7 @@ def adjust(
     priors: tuple[LensPrior, ...] = (),
     outlier_sigmas: float = OUTLIER_SIGMAS,
     rounds: int = 6,
-    start_px: float = 2.0,
+    start_px: float | None = 2.0,
     least_points: int = 4,
 ) -> BundleSolution:
     """Solve a bundle: robust first, then least squares without outliers until their set no longer changes.
@@ -391,15 +384,16 @@ def adjust(
     The rule: with sigma the robust standard deviation of a camera's corners (median distance / 1.1774), a
     corner farther than ``outlier_sigmas`` x sigma from its prediction is left out; what comes back inside is
     taken in again. A board pose that fewer than ``least_points`` corners support is left out as a whole.
+    ``start_px`` is the width of the first robust loss; None says that the start is a solution already.
     """
     columns = number_columns(freedoms, reference, len(bundle.points), shape, held)
     steps = 0
-    scale = start_px
     state = bundle
-    for _ in range(2):
-        state, used, _ = minimise(state, columns, scale=scale, iterations=40, tolerance=1e-4, priors=priors)
-        steps += used
-        scale = max(2.0 * robust_sigma(np.linalg.norm(state.residuals(), axis=1)), 1e-3)
+    if start_px is not None:
+        for scale in (start_px, 0.0):
+            width = scale or max(2.0 * robust_sigma(np.linalg.norm(state.residuals(), axis=1)), 1e-3)
+            state, used, _ = minimise(state, columns, scale=width, iterations=40, tolerance=1e-4, priors=priors)
+            steps += used
     inlier = np.zeros(len(bundle.camera), np.bool_)
     for _ in range(rounds):
         new = _inliers(state, outlier_sigmas, least_points)
@@ -408,24 +402,18 @@ def adjust(
         inlier = new
         solved, used, _ = minimise(state.only(inlier), columns, priors=priors, tolerance=1e-5)
         steps += used
-        state = _with_state_of(state, solved)
+        state = state.at(solved)
     solved, used, converged = minimise(state.only(inlier), columns, priors=priors)
     steps += used
-    state = _with_state_of(state, solved)
+    state = state.at(solved)
     covariance, sigma = _covariance(state.only(inlier), columns, priors)
     return BundleSolution(state, inlier, columns, covariance, sigma, steps, converged)
 
 
-def _with_state_of(bundle: Bundle, solved: Bundle) -> Bundle:
-    """Return ``bundle`` with all its observations and the parameters of ``solved``."""
-    return replace(
-        bundle,
-        rows=solved.rows,
-        rotations=solved.rotations,
-        translations=solved.translations,
-        points=solved.points,
-        offsets=solved.offsets,
-    )
+def corner_noise(bundle: Bundle) -> float:
+    """Return the standard deviation of one coordinate of the corners that pass the outlier rule where they are, px."""
+    inlier = _inliers(bundle, OUTLIER_SIGMAS, 4)
+    return float(np.sqrt((bundle.residuals()[inlier] ** 2).mean())) if inlier.any() else float("nan")
 
 
 def _inliers(bundle: Bundle, sigmas: float, least: int) -> Bools:
@@ -447,8 +435,10 @@ def _inliers(bundle: Bundle, sigmas: float, least: int) -> Bools:
 
 def _covariance(bundle: Bundle, columns: Columns, priors: tuple[LensPrior, ...]) -> tuple[Floats, float]:
     """Return the covariance of the free global parameters and the corner noise, from the Schur complement."""
-    system = _linearise(bundle, columns, 0.0, priors)
-    freedom = system.freedom
+    arguments = _arguments(bundle, columns, 0.0)
+    freedom = arguments[12]
+    cost, h_gg, h_gt, h_tt, g_g, g_t = kernels.linearise(*arguments)
+    cost += kernels.add_priors(bundle.rows, columns.camera, *_packed(priors), h_gg, g_g)
     excess = 2 * len(bundle.camera) - columns.count - int(freedom.sum())
     if excess <= 0:
         raise SolveError(
@@ -456,8 +446,8 @@ def _covariance(bundle: Bundle, columns: Columns, priors: tuple[LensPrior, ...])
             "unknowns; record more views of the board",
             bundle,
         )
-    variance = 2 * system.cost / excess
-    ok, s, _, _, _ = system.reduced(0.0)
+    variance = 2 * cost / excess
+    ok, s, _, _, _, _ = kernels.reduce(h_gg, h_gt, h_tt, g_g, g_t, freedom, 0.0)
     # scale to a unit diagonal first: focal lengths and coefficients differ by many orders
     d = 1 / np.sqrt(np.maximum(np.diag(s), 1e-300))
     low = np.empty((0, 0))

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibration.arrays import Bools, Floats, Ints
-from calibration.bundle import DISTORTIONS, Bundle, BundleSolution, Freedom, adjust, minimise, number_columns
+from calibration.bundle import (
+    DISTORTIONS,
+    Bundle,
+    BundleSolution,
+    Columns,
+    Freedom,
+    adjust,
+    leave_out,
+    minimise,
+    number_columns,
+)
+from calibration.compiled import compiled
 from calibration.errors import SolveError
-from calibration.planar_pose import PlanarPose, planar_poses
+from calibration.planar_pose import poses_of_views
 from calibration.projection import FISHEYE, PINHOLE, ROW
 from calibration.sightings import Sightings
 
@@ -38,7 +50,7 @@ FOLDS = 4
 
 @dataclass(frozen=True, eq=False)
 class LensFit:
-    """A camera fitted alone: its solution (identity pose) and the candidate poses of each of its views."""
+    """A camera fitted alone (identity pose), and what was free in it."""
 
     solution: BundleSolution
     freedom: Freedom
@@ -79,74 +91,95 @@ def start_row(sightings: Sightings, *, fisheye: bool) -> Floats:
     row[3], row[4] = (width - 1) / 2, (height - 1) / 2
     row[20] = row[24] = row[28] = 1.0
     row[32] = (np.pi / 2) ** 2 if fisheye else np.inf
-    views = _informative_views(sightings, 8)
+    chosen, ends = _informative_views(sightings, 8)
     points, index = sightings.model_points()
+    model, pixels, camera = points[index[chosen]] * [1, 1, 0], sightings.pixels[chosen], np.zeros(len(ends), np.int64)
     best, best_error = 0.0, np.inf
     for focal in max(width, height) * np.geomspace(0.2 if fisheye else 0.3, 7.0, 13):
         row[1] = row[2] = focal
-        errors = []
-        for rows in views:
-            poses = planar_poses(row, points[index[rows]] * [1, 1, 0], sightings.pixels[rows])
-            errors.append(poses[0].rms_px if poses else np.inf)
-        error = float(np.median(errors))
+        error = float(np.median(poses_of_views(row[None], camera, model, pixels, ends)[2][:, 0]))
         if error < best_error:
             best, best_error = float(focal), error
     if not np.isfinite(best_error):
-        raise SolveError(f"camera '{sightings.cameras[0]}': no focal length explains any of its {len(views)} views")
+        raise SolveError(f"camera '{sightings.cameras[0]}': no focal length explains any of its {len(ends)} views")
     row[1] = row[2] = best
     return row
 
 
-def _informative_views(sightings: Sightings, count: int) -> list[Ints]:
-    """Return the rows of up to ``count`` views: those with the strongest perspective, which tell the focal length."""
+def _informative_views(sightings: Sightings, count: int) -> tuple[Ints, Ints]:
+    """Return the rows of up to ``count`` views, one after the other, and where each ends.
+
+    Those with the strongest perspective are taken, which tell the focal length: the best affine map misses them most.
+    """
     points, index = sightings.model_points()
-    scored = []
-    for key, rows in sightings.views().items():
-        if len(rows) < 6 and len(rows) < sightings.boards[key[2]].corners:
-            continue
-        model, pixels = points[index[rows], :2], sightings.pixels[rows]
-        # perspective: how far the best affine map misses
-        design = np.column_stack([model, np.ones(len(model))])
-        left = pixels - design @ np.linalg.lstsq(design, pixels, rcond=None)[0]
-        scored.append((-float(np.sqrt((left**2).sum(1).mean())), key, rows))
-    if not scored:
+    _, target, ends = sightings.view_runs()
+    miss = _affine_misfit(points[index], sightings.pixels, ends)
+    size = np.diff(ends, prepend=0)
+    whole = np.array([board.corners for board in sightings.boards])[sightings.targets().board[target]]
+    usable = np.flatnonzero((size >= 6) | (size >= whole))
+    if not len(usable):
         raise SolveError(
             f"camera '{sightings.cameras[0]}': no view with six corners or more; show the board larger or nearer"
         )
-    scored.sort(key=lambda entry: entry[:2])
-    return [rows for _, _, rows in scored[:count]]
+    best = usable[np.argsort(-miss[usable], kind="stable")][:count]
+    return np.concatenate([np.arange(ends[v] - size[v], ends[v]) for v in best]), np.cumsum(size[best])
 
 
-def view_poses(row: Floats, sightings: Sightings) -> list[tuple[PlanarPose, ...]]:
-    """Return the candidate poses of every target of a single camera's sightings."""
-    targets = sightings.targets()
-    points, index = sightings.model_points()
-    order = np.argsort(targets.of_row, kind="stable")
-    ends = np.cumsum(np.bincount(targets.of_row, minlength=len(targets)))
-    return [planar_poses(row, points[index[rows]], sightings.pixels[rows]) for rows in np.split(order, ends[:-1])]
+@compiled
+def _affine_misfit(model: Floats, pixels: Floats, ends: Ints) -> Floats:
+    """Return for each view the RMS distance of its corners from the best affine image of the board, px."""
+    out = np.zeros(ends.shape[0])
+    first = 0
+    for v in range(ends.shape[0]):
+        last, n = ends[v], ends[v] - first
+        mx = my = mu = mv = 0.0
+        for i in range(first, last):
+            mx += model[i, 0] / n
+            my += model[i, 1] / n
+            mu += pixels[i, 0] / n
+            mv += pixels[i, 1] / n
+        xx = xy = yy = xu = yu = xv = yv = 0.0
+        for i in range(first, last):
+            x, y, u, w = model[i, 0] - mx, model[i, 1] - my, pixels[i, 0] - mu, pixels[i, 1] - mv
+            xx += x * x
+            xy += x * y
+            yy += y * y
+            xu += x * u
+            yu += y * u
+            xv += x * w
+            yv += y * w
+        det = xx * yy - xy * xy
+        if det > 1e-9 * (xx + yy) ** 2:
+            a, b = (yy * xu - xy * yu) / det, (xx * yu - xy * xu) / det
+            c, d = (yy * xv - xy * yv) / det, (xx * yv - xy * xv) / det
+            for i in range(first, last):
+                x, y = model[i, 0] - mx, model[i, 1] - my
+                out[v] += (pixels[i, 0] - mu - a * x - b * y) ** 2 + (pixels[i, 1] - mv - c * x - d * y) ** 2
+            out[v] = math.sqrt(out[v] / n)
+        first = last
+    return out
 
 
-def _single_bundle(row: Floats, sightings: Sightings) -> tuple[Bundle, Sightings, list[tuple[PlanarPose, ...]]]:
+def _single_bundle(row: Floats, sightings: Sightings) -> Bundle:
     """Return the bundle of one camera, leaving out views that no pose explains."""
-    poses = view_poses(row, sightings)
-    solved = np.array([len(p) > 0 for p in poses])
-    kept = sightings.where(solved[sightings.targets().of_row])
-    poses = [p for p in poses if p]
-    if not poses:
+    points, index = sightings.model_points()
+    camera, _, ends = sightings.view_runs()
+    rotations, translations, rms = poses_of_views(row[None], camera, points[index], sightings.pixels, ends)
+    solved = np.isfinite(rms[:, 0])
+    if not solved.any():
         raise SolveError(f"camera '{sightings.cameras[0]}': no view of a board gives a pose")
-    targets = kept.targets()
-    points, index = kept.model_points()
-    bundle = Bundle(
+    kept = np.repeat(solved, np.diff(ends, prepend=0))
+    number = np.cumsum(solved) - 1
+    return Bundle(
         rows=row[None].copy(),
-        rotations=np.stack([p[0].camera_from_board.rotation for p in poses]),
-        translations=np.stack([p[0].camera_from_board.translation for p in poses]),
+        rotations=rotations[solved, 0],
+        translations=translations[solved, 0],
         points=points,
-        camera=np.zeros(len(kept), np.int64),
-        target=targets.of_row,
-        point=index,
-        pixels=kept.pixels,
+        camera=sightings.camera[kept],
+        target=np.repeat(number, np.diff(ends, prepend=0))[kept],
+        point=index[kept],
+        pixels=sightings.pixels[kept],
     )
-    return bundle, kept, poses
 
 
 def fit_lens(sightings: Sightings, freedom: Freedom, *, start: Floats | None = None) -> LensFit:
@@ -157,13 +190,13 @@ def fit_lens(sightings: Sightings, freedom: Freedom, *, start: Floats | None = N
     """
     fisheye = freedom.distortion.startswith("fisheye")
     row = start_row(sightings, fisheye=fisheye) if start is None else start
-    bundle, _, _ = _single_bundle(row, sightings)
+    bundle = _single_bundle(row, sightings)
     first = Freedom(1, False, "fisheye1" if fisheye else "radial1")
     if start is None and freedom.focal:
         columns = number_columns((first,), 0, len(bundle.points))
         bundle, _, _ = minimise(bundle, columns, scale=2.0, iterations=30, tolerance=1e-4)
         # a better lens gives better poses, and may choose the other one of the two
-        bundle, _, _ = _single_bundle(bundle.rows[0], sightings)
+        bundle = _single_bundle(bundle.rows[0], sightings)
     return LensFit(adjust(bundle, (freedom,), reference=0), freedom)
 
 
@@ -184,8 +217,8 @@ def choose_lens(
     """Choose the simplest model of a ladder that predicts unseen views as well as any, and fit it.
 
     Views are dealt into folds; each model is fitted without a fold and scored on it, the board poses of that
-    fold refitted. A richer model wins only where the mean gain per view exceeds its own standard error. ``fit`` is
-    the `richest_fit`, if it was made before.
+    fold refitted (see `bundle.leave_out`). A richer model wins only where the mean gain per view exceeds its own
+    standard error. ``fit`` is the `richest_fit`, if it was made before.
     """
     name = sightings.cameras[0]
     fit = richest_fit(sightings, ladder) if fit is None else fit
@@ -199,11 +232,15 @@ def choose_lens(
         fitted = fit_lens(sightings, chosen, start=neutral_row(fit.row, chosen, sightings.sizes[0]))
         blank = np.full(len(usable), np.nan)
         return fitted, LensChoice(chosen, usable, blank, blank, reason)
-    scores = np.stack([_cross_validate(bundle, model, targets, sightings.sizes[0]) for model in usable])
+    refitted: list[tuple[Bundle, Columns]] = []
+    for model in reversed(usable):  # each from the next richer one
+        refitted.insert(0, _refit(refitted[0][0] if refitted else bundle, model, sightings.sizes[0]))
+    folds = [targets[fold::FOLDS] for fold in range(FOLDS)]
+    scores = np.stack([leave_out(*state, folds)[targets] for state in refitted])
     mean = scores.mean(1)
     best = int(np.argmin(mean))
-    gain = np.zeros(len(usable))
-    for m in range(len(usable)):
+    gain = np.full(len(usable), np.inf)
+    for m in np.flatnonzero(np.isfinite(mean)):
         difference = scores[m] - scores[best]
         error = difference.std(ddof=1) / np.sqrt(len(difference))
         gain[m] = difference.mean() / error if error > 0 else 0.0
@@ -213,25 +250,16 @@ def choose_lens(
     if pick < len(usable) - 1:
         reason += f"; richer models are not supported by the data (best of them {heldout[pick + 1 :].min():.3f} px)"
     if pick != rung:
-        fit = fit_lens(sightings, usable[pick], start=neutral_row(fit.row, usable[pick], sightings.sizes[0]))
+        start = fit.solution.bundle.at(refitted[pick][0])
+        fit = LensFit(adjust(start, (usable[pick],)), usable[pick])
     return fit, LensChoice(usable[pick], usable, heldout, gain, reason)
 
 
-def _cross_validate(bundle: Bundle, model: Freedom, targets: Ints, size: tuple[int, int]) -> Floats:
-    """Return the mean squared error per coordinate pair of each target, predicted by a lens not fitted to it."""
-    score = np.empty(len(targets))
+def _refit(bundle: Bundle, model: Freedom, size: tuple[int, int]) -> tuple[Bundle, Columns]:
+    """Return a camera's bundle at its minimum under another lens model, and the numbering of its parameters."""
     columns = number_columns((model,), 0, len(bundle.points))
-    nothing = number_columns((Freedom(0, False, "none"),), 0, len(bundle.points))
-    start = neutral_row(bundle.rows[0], model, size)
-    for fold in range(FOLDS):
-        out = np.isin(bundle.target, targets[fold::FOLDS])
-        trained, _, _ = minimise(replace(bundle.only(~out), rows=start[None]), columns, iterations=15, tolerance=1e-4)
-        tested = replace(bundle.only(out), rows=trained.rows)
-        posed, _, _ = minimise(tested, nothing, iterations=15, tolerance=1e-4)
-        square = (posed.residuals() ** 2).sum(1)
-        for i in range(fold, len(targets), FOLDS):
-            score[i] = square[posed.target == targets[i]].mean()
-    return score
+    start = replace(bundle, rows=neutral_row(bundle.rows[0], model, size)[None])
+    return minimise(start, columns, iterations=15, tolerance=1e-6)[0], columns
 
 
 def neutral_row(row: Floats, model: Freedom, size: tuple[int, int]) -> Floats:

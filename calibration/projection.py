@@ -124,9 +124,10 @@ def project_points(rows: Floats, points: Floats) -> Floats:
 @compiled
 def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k: Floats) -> tuple[float, float]:
     """Distort like `distort`, filling d(xd, yd)/d(x, y) (2, 2) and d(xd, yd)/d(14 coefficients) (2, 14)."""
-    by_k[:, :] = 0.0
     r2 = x * x + y * y
     if row[0] == FISHEYE:
+        for k in range(14):
+            by_k[0, k] = by_k[1, k] = 0.0
         r = math.sqrt(r2)
         theta = math.atan(r)
         t2 = theta * theta
@@ -152,10 +153,12 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
         return x * scale, y * scale
     n = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
     d = 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13]))
-    radial = n / d
+    # divided once: this is the inner loop of the bundle adjustment
+    inverse = 1.0 / d
+    radial = n * inverse
     dn = row[6] + r2 * (2 * row[7] + r2 * 3 * row[10])
     dd = row[11] + r2 * (2 * row[12] + r2 * 3 * row[13])
-    dradial = (dn * d - n * dd) / (d * d)  # by r^2
+    dradial = (dn - radial * dd) * inverse  # by r^2
     p1, p2 = row[8], row[9]
     xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
     yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
@@ -167,16 +170,14 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
     by_xy[1, 1] = radial + 2 * y * y * dradial + 6 * p1 * y + 2 * p2 * x + 2 * y * sy
     r4, r6 = r2 * r2, r2 * r2 * r2
     for axis in range(2):
-        c = x if axis == 0 else y
-        by_k[axis, 0], by_k[axis, 1], by_k[axis, 4] = c * r2 / d, c * r4 / d, c * r6 / d
-        by_k[axis, 5], by_k[axis, 6], by_k[axis, 7] = (
-            -c * radial * r2 / d,
-            -c * radial * r4 / d,
-            -c * radial * r6 / d,
-        )
+        c = (x if axis == 0 else y) * inverse
+        by_k[axis, 0], by_k[axis, 1], by_k[axis, 4] = c * r2, c * r4, c * r6
+        c *= -radial
+        by_k[axis, 5], by_k[axis, 6], by_k[axis, 7] = c * r2, c * r4, c * r6
     by_k[0, 2], by_k[0, 3] = 2 * x * y, r2 + 2 * x * x
     by_k[1, 2], by_k[1, 3] = r2 + 2 * y * y, 2 * x * y
-    by_k[0, 8], by_k[0, 9], by_k[1, 10], by_k[1, 11] = r2, r4, r2, r4
+    by_k[0, 8], by_k[0, 9], by_k[0, 10], by_k[0, 11] = r2, r4, 0.0, 0.0
+    by_k[1, 8], by_k[1, 9], by_k[1, 10], by_k[1, 11] = 0.0, 0.0, r2, r4
     if row[18] != 0.0 or row[19] != 0.0:
         xd, yd = _tilt_with_jacobians(row, xd, yd, by_xy, by_k)
     else:

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.bundle import DISTORTIONS, Bundle, BundleSolution, Freedom, LensPrior, adjust
+from calibration.bundle import (
+    DISTORTIONS,
+    Bundle,
+    BundleSolution,
+    Freedom,
+    LensPrior,
+    adjust,
+    corner_noise,
+    minimise,
+    number_columns,
+)
 from calibration.cameras import FisheyeLens, Lens, LensCamera
 from calibration.errors import InputError, SolveError
 from calibration.intrinsics import (
@@ -204,8 +214,8 @@ def start_lenses(sightings: Sightings, options: SolveOptions) -> StartLenses:
 OUT_OF_STEP = 2.0
 
 
-def _single_camera_priors(joint: BundleSolution, singles: tuple[BundleSolution | None, ...]) -> tuple[LensPrior, ...]:
-    """Return what each camera's own views say of its lens, where the joint noise is far above its own.
+def _single_camera_priors(sigma_px: float, singles: tuple[BundleSolution | None, ...]) -> tuple[LensPrior, ...]:
+    """Return what each camera's own views say of its lens, where the joint noise ``sigma_px`` is far above its own.
 
     A board that moves while cameras are out of step misplaces a whole view; within the view the corners stay
     exact. The joint bundle takes that misplacement for noise and would bend the lenses to absorb it. The
@@ -213,7 +223,7 @@ def _single_camera_priors(joint: BundleSolution, singles: tuple[BundleSolution |
     the joint noise matters by the square of their ratio only, below a quarter.
     """
     known = [s.sigma_px for s in singles if s is not None]
-    if len(singles) < 2 or not known or joint.sigma_px < OUT_OF_STEP * float(np.median(known)):
+    if len(singles) < 2 or not known or sigma_px < OUT_OF_STEP * float(np.median(known)):
         return ()
     priors = []
     for c, single in enumerate(singles):
@@ -227,7 +237,7 @@ def _single_camera_priors(joint: BundleSolution, singles: tuple[BundleSolution |
         scale = 1 / np.sqrt(np.diag(covariance))
         inverse = np.linalg.inv(covariance * scale[:, None] * scale) * scale[:, None] * scale
         mean = single.bundle.rows[0, 1 + slots]
-        priors.append(LensPrior(c, slots, mean, joint.sigma_px**2 * (inverse + inverse.T) / 2))
+        priors.append(LensPrior(c, slots, mean, sigma_px**2 * (inverse + inverse.T) / 2))
     return tuple(priors)
 
 
@@ -285,13 +295,19 @@ def solve_rig(
     bundle, used = first_rig(rows, sightings)
     refuse_mirrored_camera(bundle, used, limit=20.0)
     shape = _shape_freedom(used) if options.board_shape else None
-    solution = adjust(bundle, freedoms, shape=None)
-    solution, used, swapped = _try_other_solutions(solution, used, freedoms)
-    priors = _single_camera_priors(solution, singles)
-    if priors:
-        solution = adjust(solution.bundle, freedoms, priors=priors)
+    # the poses first, with the lenses held: a better start, and it shows whether the cameras are in step
+    held = tuple(Freedom(0, False, "none", pose=freedom.pose) for freedom in freedoms)
+    columns = number_columns(held, 0, len(bundle.points))
+    bundle, _, _ = minimise(bundle, columns, scale=2.0, iterations=40, tolerance=1e-4)
+    priors = _single_camera_priors(corner_noise(bundle), singles)
+    solution = adjust(bundle, freedoms, priors=priors)
+    solution, used, swapped = _try_other_solutions(solution, used, freedoms, priors)
+    again = _single_camera_priors(solution.sigma_px, singles)
+    if bool(priors) != bool(again):
+        priors = again
+        solution = adjust(solution.bundle, freedoms, priors=priors, start_px=None)
     if shape is not None:
-        solution = adjust(solution.bundle, freedoms, shape=shape, priors=priors)
+        solution = adjust(solution.bundle, freedoms, shape=shape, priors=priors, start_px=None)
     notes = [choice.reason for choice in choices if choice is not None]
     if priors:
         notes.append(
@@ -321,7 +337,7 @@ def _board_moves(sightings: Sightings) -> bool:
 
 
 def _try_other_solutions(
-    solution: BundleSolution, used: Sightings, freedoms: tuple[Freedom, ...]
+    solution: BundleSolution, used: Sightings, freedoms: tuple[Freedom, ...], priors: tuple[LensPrior, ...]
 ) -> tuple[BundleSolution, Sightings, int]:
     """Pose every board afresh in the solved rig; where that fits better, take it and solve again."""
     rows = solution.bundle.rows.copy()
@@ -329,12 +345,12 @@ def _try_other_solutions(
     old = _target_cost(solution.bundle, len(targets))
     if old.max() < 4 * np.median(old):
         return solution, used, 0  # no board fits markedly worse than the others
-    placed, reordered = place_targets(rows, used)
+    rotations, translations, reordered = place_targets(rows, used)
     _, index = reordered.model_points()
     fresh = replace(
         solution.bundle,
-        rotations=np.stack([p.rotation for p in placed]),
-        translations=np.stack([p.translation for p in placed]),
+        rotations=rotations,
+        translations=translations,
         point=index,
     )
     new = _target_cost(fresh, len(targets))
@@ -349,7 +365,7 @@ def _try_other_solutions(
         point=np.where(row_better, index, solution.bundle.point),
     )
     used = replace(used, corner=np.where(row_better, reordered.corner, used.corner))
-    return adjust(mixed, freedoms), used, int(better.sum())
+    return adjust(mixed, freedoms, priors=priors), used, int(better.sum())
 
 
 def _target_cost(bundle: Bundle, count: int) -> Floats:

@@ -144,6 +144,13 @@ class Sightings:
         rows = np.split(order, ends[:-1])
         return {(int(k[0]), int(k[1]), int(k[2])): r for k, r in zip(unique, rows, strict=True)}
 
+    def view_runs(self) -> tuple[Ints, Ints, Ints]:
+        """Return camera and target (v,) of each view and where its rows end: the rows of a view follow each other."""
+        of_row = self.targets().of_row
+        change = (np.diff(of_row) != 0) | (np.diff(self.camera) != 0)
+        ends = np.append(np.flatnonzero(change) + 1, len(self)).astype(np.int64)
+        return self.camera[ends - 1], of_row[ends - 1], ends
+
     def model_points(self) -> tuple[Floats, Ints]:
         """Return the corners of all boards (p, 3), mm, and for each row its index among them."""
         starts = np.cumsum([0] + [board.corners for board in self.boards])[:-1]

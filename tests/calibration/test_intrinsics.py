@@ -70,6 +70,23 @@ def test_planar_poses_hold_the_truth_and_its_twin() -> None:
     assert np.allclose(turn.apply(BOARD.points_mm), BOARD.points_mm[::-1])
 
 
+def test_planar_poses_of_exact_corners_are_exact() -> None:
+    rng = np.random.default_rng(7)
+    camera = ring_rig(6, rng, radius=1000.0)[0]
+    poses = waved_board(12, rng, BOARD)
+    table = film(Rig((camera,)), poses, BOARD)
+    points, index = table.model_points()
+    for (_, frame, _), rows in table.views().items():
+        want = camera.camera_from_world @ poses[frame]
+        best = planar_poses(camera.packed(), points[index[rows]], table.pixels[rows])[0]
+        assert best.rms_px < 1e-6  # of a closed form on undistorted corners
+        assert np.abs(best.camera_from_board.rotation - want.rotation).max() < 1e-8
+        assert np.abs(best.camera_from_board.translation - want.translation).max() < 1e-5
+    on_a_line = points[index[rows]] * [1.0, 0.0, 0.0]
+    assert planar_poses(camera.packed(), on_a_line, table.pixels[rows]) == ()
+    assert planar_poses(camera.packed(), points[index[rows]][:3], table.pixels[rows][:3]) == ()
+
+
 def test_a_camera_with_tiny_views_says_so() -> None:
     _, table = views(6, frames=8)
     few = table.where(table.corner < 4)
