@@ -16,13 +16,14 @@ import numpy as np
 from calibration.arrays import Floats
 from calibration.errors import InputError
 from skeleton.actor import Actor
+from skeleton.bodies import load_body
 from skeleton.tree import Pose, Skeleton
 from tracking.cage import build_cage, clearance
 from tracking.placement import Cut, Enclosure, enclose, quads_at_cuts
-from tracking.quad_attachment import QuadAttachment, attach_posed_quads
+from tracking.quad_attachment import QuadAttachment, attach_posed_quads, attach_quads
 from tracking.quads import QuadRig, load_quad_rig
 
-__all__ = ["CUTS", "MARGIN", "BodyRig", "place_body_rig", "reference_pose"]
+__all__ = ["CUTS", "MARGIN", "BodyRig", "builtin_attachment", "place_body_rig", "reference_coordinates"]
 
 MARGIN = 0.003
 """Least room between template and cage, as a share of the template's diagonal."""
@@ -47,12 +48,17 @@ class BodyRig:
     attachment: QuadAttachment
 
 
-def reference_pose(body: str, skeleton: Skeleton) -> Pose:
-    """Return the pose in which a built-in body's cage is made."""
+def reference_coordinates(body: str, skeleton: Skeleton) -> Floats:
+    """Return the coordinates (1, D) in which a built-in body's cage is made."""
     q = skeleton.rest()
     for joint, degrees in _table(body)["pose"].items():
         q[0, skeleton.columns(joint)] = np.radians(degrees)
-    return skeleton.forward(q)
+    return q
+
+
+def builtin_attachment(body: str) -> QuadAttachment:
+    """Return the quads of a built-in body of its own size, in the rest pose, on its segments."""
+    return attach_quads(load_quad_rig(CUTS / body / "quads.toml"), load_body(body))
 
 
 def place_body_rig(actor: Actor) -> BodyRig:
@@ -62,7 +68,7 @@ def place_body_rig(actor: Actor) -> BodyRig:
         InputError: the body has no table of cuts, or its cage cannot hold the actor.
     """
     table = _table(actor.body)
-    pose = reference_pose(actor.body, actor.skeleton)
+    pose = actor.skeleton.forward(reference_coordinates(actor.body, actor.skeleton))
     vertices = np.asarray(actor.skin(pose)[0])
     size = float(np.linalg.norm(vertices.max(axis=0) - vertices.min(axis=0)))
     cuts = _cuts(table, actor, pose, vertices, MARGIN * size)

@@ -19,7 +19,7 @@ from calibration.compiled import compiled, compiled_parallel, prange
 from calibration.errors import InputError
 from tracking.quads import QuadRig, Region
 
-__all__ = ["Cage", "build_cage", "clearance", "crossing_faces"]
+__all__ = ["Cage", "build_cage", "cage_conflicts", "clearance", "crossing_faces", "hull_faults"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,22 @@ def _tube(rig: QuadRig, corners: Floats, region: Region) -> list[tuple[int, int,
     return faces
 
 
-def _hull(rig: QuadRig, corners: Floats, region: Region) -> list[tuple[int, int, int]]:
-    """Convex hull of a region's corners less the quads' own faces."""
+def cage_conflicts(rig: QuadRig) -> list[int]:
+    """Return the quads that keep a rig's cage from being built: no faces of their region's hull, or crossing."""
+    faults = {quad for region in rig.regions if len(region.quads) > 2 for quad in hull_faults(rig, region)}
+    if faults:
+        return sorted(faults)
+    cage = build_cage(rig, check_crossing=False)
+    return [int(quad) for quad in np.unique(cage.faces[crossing_faces(cage.vertices, cage.faces)] // 4)]
+
+
+def hull_faults(rig: QuadRig, region: Region) -> list[int]:
+    """Return the quads of a region of three or more that are not faces of the convex hull of all its corners."""
+    return _hull_of(rig, rig.posed_corners(rig.rest), region)[1]
+
+
+def _hull_of(rig: QuadRig, corners: Floats, region: Region) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """Convex hull of a region's corners less the quads' own faces, and the quads that are not among them."""
     ids = np.concatenate([4 * quad + np.arange(4) for quad in region.quads])
     try:
         hull = ConvexHull(corners.reshape(-1, 3)[ids])
@@ -97,15 +111,24 @@ def _hull(rig: QuadRig, corners: Floats, region: Region) -> list[tuple[int, int,
         raise InputError(f"rig '{rig.name}': the quads of region '{region.name}' lie in one plane") from None
     owner = ids[hull.simplices] // 4
     own = (owner == owner[:, :1]).all(axis=1)
+    faults = []
     for quad in region.quads:
         covered = int(np.sum(own & (owner[:, 0] == quad)))
         missing = 4 - len(np.intersect1d(hull.vertices, np.flatnonzero(ids // 4 == quad)))
         if covered != 2 or missing:
-            raise InputError(
-                f"rig '{rig.name}': quad '{rig.quad_names[quad]}' is not a face of region '{region.name}' (its corners "
-                f"must be in convex position with the other quads'); turn it outwards, move it out or shrink it"
-            )
-    return [(int(a), int(b), int(c)) for a, b, c in ids[hull.simplices[~own]]]
+            faults.append(quad)
+    return [(int(a), int(b), int(c)) for a, b, c in ids[hull.simplices[~own]]], faults
+
+
+def _hull(rig: QuadRig, corners: Floats, region: Region) -> list[tuple[int, int, int]]:
+    """Convex hull of a region's corners less the quads' own faces."""
+    faces, faults = _hull_of(rig, corners, region)
+    if faults:
+        raise InputError(
+            f"rig '{rig.name}': quad '{rig.quad_names[faults[0]]}' is not a face of region '{region.name}' (its "
+            "corners must be in convex position with the other quads'); turn it outwards, move it out or shrink it"
+        )
+    return faces
 
 
 def _orient(rig: QuadRig, vertices: Floats, faces: Ints) -> Ints:

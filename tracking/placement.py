@@ -15,7 +15,7 @@ import numpy as np
 
 from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
-from tracking.cage import Cage, build_cage, clearance
+from tracking.cage import Cage, build_cage, cage_conflicts, clearance
 from tracking.quads import QuadRig, Region
 
 __all__ = ["Cut", "Enclosure", "enclose", "outline_at", "quads_at_cuts"]
@@ -205,22 +205,28 @@ def _growth(rig: QuadRig, cage: Cage, wanted: Floats, face: Ints, weights: Float
 
 
 def _grow(rig: QuadRig, cage: Cage, growth: Floats) -> tuple[QuadRig, Cage, bool]:
-    """Apply a growth, taking back the quads (largest growth first) that would break the cage."""
-    allowed = growth.copy()
-    for _ in range(8):
-        candidate = replace(rig, extents=rig.extents + allowed)
-        try:
-            return candidate, build_cage(candidate), bool(allowed.max() > 1e-3)
-        except InputError:
-            allowed *= 0.5
-    for quad in np.argsort(-growth.max(axis=1)):
-        single = np.zeros_like(growth)
-        single[quad] = growth[quad]
-        candidate = replace(rig, extents=rig.extents + single)
-        try:
-            cage = build_cage(candidate)
-        except InputError:
-            continue
-        rig = candidate
-    moved = bool(growth.max() > 1e-3 and not np.array_equal(rig.extents, rig.extents - growth))
-    return rig, cage, moved
+    """Apply a growth; quads that would break the cage grow in height only, else in width only, else not at all."""
+    patterns = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    for scale in (1.0, 0.4, 0.15):
+        held = np.zeros(len(rig), int)
+        while True:
+            allowed = scale * growth * patterns[held]
+            if allowed.max() <= 1e-3:
+                break
+            candidate = replace(rig, extents=rig.extents + allowed)
+            conflicts = cage_conflicts(candidate)
+            if not conflicts:
+                return candidate, build_cage(candidate), True
+            trouble = [quad for quad in conflicts if held[quad] < 3 and growth[quad].max() > 0]
+            if not trouble:
+                break
+            held[trouble] += 1
+    # One side after the other, the largest wish first, each kept where the cage stays whole.
+    moved = False
+    for quad, side in np.argwhere(growth > 0.1 * growth.max())[np.argsort(-growth[growth > 0.1 * growth.max()])]:
+        extents = rig.extents.copy()
+        extents[quad, side] += growth[quad, side]
+        candidate = replace(rig, extents=extents)
+        if not cage_conflicts(candidate):
+            rig, moved = candidate, True
+    return rig, build_cage(rig) if moved else cage, moved

@@ -23,6 +23,7 @@ from tracking.quads import QuadPose, QuadRig
 
 __all__ = [
     "QuadAttachment",
+    "attach_alike",
     "attach_posed_quads",
     "attach_quads",
     "attach_quads_by_name",
@@ -141,16 +142,35 @@ def attach_posed_quads(rig: QuadRig, skeleton: Skeleton, pose: Pose) -> QuadAtta
             for site in skeleton.sites
         ),
     )
-    held = attach_quads(rig, posed)
-    back = np.swapaxes(_turns(held, pose.rotations)[0], -1, -2)
+    return attach_alike(rig, skeleton, pose, attach_quads(rig, posed))
+
+
+def attach_alike(rig: QuadRig, skeleton: Skeleton, pose: Pose, known: QuadAttachment) -> QuadAttachment:
+    """Attach quads placed in a pose to the segments that carry the quads of the same names of another rig.
+
+    Args:
+        rig: quads in ``pose``, mm.
+        skeleton: the skeleton, with the joints of the other attachment's.
+        pose: one posed skeleton.
+        known: which segments carry which quad.
+
+    Returns:
+        The same quads in the rest pose, on their segments.
+    """
+    if known.rig.quad_names != rig.quad_names or len(known.skeleton.joints) != len(skeleton.joints):
+        raise InputError(
+            f"rig '{rig.name}': its quads or skeleton are not those of rig '{known.rig.name}'; keep the quads' names "
+            "and order, or make the subject again"
+        )
+    back = np.swapaxes(_turns(known, pose.rotations)[0], -1, -2)
     rest = skeleton.forward(skeleton.rest()).positions[0]
-    lever = rig.centres - pose.positions[0, held.distal]
+    lever = rig.centres - pose.positions[0, known.distal]
     at_rest = replace(
         rig,
         rotations=back @ rig.rotations,
-        centres=rest[held.distal] + np.einsum("qij,qj->qi", back, lever),
+        centres=rest[known.distal] + np.einsum("qij,qj->qi", back, lever),
     )
-    return QuadAttachment(at_rest, skeleton, held.proximal, held.distal, held.share)
+    return QuadAttachment(at_rest, skeleton, known.proximal, known.distal, known.share)
 
 
 def _turns(attachment: QuadAttachment, rotations: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """Subjects: everything the tracker must know of one animal or person.
 
 A subject is a built-in body (mouse, rat, human), or a folder made by `vivarig subject` that holds its template
-(`template.ply`), quads in the cage's pose (`cage_quads.toml`), prior (`prior.npz`) and points (`points.npz`).
+(`template.ply`), quads in the cage's pose (`cage_quads.toml`), prior (`prior.npz`), points (`points.npz`), markers on
+the skeleton (`markers.toml`) and the skeleton's lengths with its pose in the cage (`subject.toml`).
 """
 
 from __future__ import annotations
@@ -19,17 +20,28 @@ from calibration.errors import InputError, nearest
 from calibration.files import atomic_path
 from skeleton.actor import build_actor
 from skeleton.bodies import BODIES
-from tracking.body_rig import BodyRig, place_body_rig
+from skeleton.marker_sets import builtin_markers
+from tracking.body_rig import place_body_rig, reference_coordinates
 from tracking.cage import Cage, build_cage
 from tracking.deformation import CageRig
 from tracking.gplvm import GplvmPrior
+from tracking.placement import Enclosure
 from tracking.prior import LinearPrior
 from tracking.prior_files import load_prior, save_prior
 from tracking.prior_scaling import builtin_prior_for
 from tracking.quads import load_quad_rig, save_quad_rig
+from tracking.subject_skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 from tracking.template import Template, coarse_template
 
-__all__ = ["Subject", "builtin_subject", "coarse_template", "load_subject", "save_subject", "scaled_subject"]
+__all__ = [
+    "Subject",
+    "builtin_subject",
+    "coarse_template",
+    "load_subject",
+    "make_subject",
+    "save_subject",
+    "scaled_subject",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +58,7 @@ class Subject:
         marker_names, marker_vertices: virtual markers, as template vertices (M,).
         joint_names: points inside the body that the cage carries; joint_points: (J, 3) in the cage's pose, mm.
         joint_binding: (J, 4 Q + F) their coordinates.
+        bones: the skeleton inside, in the cage's pose.
     """
 
     name: str
@@ -59,6 +72,7 @@ class Subject:
     joint_names: tuple[str, ...]
     joint_points: Floats
     joint_binding: Floats
+    bones: SubjectSkeleton
 
 
 def builtin_subject(
@@ -77,30 +91,52 @@ def builtin_subject(
     placed = place_body_rig(actor)
     # The shipped prior is one of the skeleton's poses; these quads take it over, whatever the lengths.
     prior = builtin_prior_for(placed.attachment)
-    names = actor.skeleton.landmark_names
     _, points = actor.skeleton.landmarks(placed.pose)
-    return _subject(
-        body, body, placed, actor.faces, prior, actor.marker_names, actor.marker_vertices, tuple(names), points[0]
+    markers = builtin_markers(body)
+    segments = [actor.skeleton.index(segment) for segment in markers.segments]
+    return make_subject(
+        body,
+        placed.enclosure,
+        placed.vertices,
+        actor.faces,
+        prior,
+        (actor.marker_names, actor.marker_vertices),
+        points[0],
+        SubjectSkeleton(
+            body,
+            dict(zip(actor.skeleton.joint_names, map(float, actor.length), strict=True)),
+            reference_coordinates(body, actor.skeleton)[0],
+            markers.with_offsets(markers.offsets * actor.length[segments][:, None]),
+        ),
     )
 
 
-def _subject(
+def make_subject(
     name: str,
-    body: str,
-    placed: BodyRig,
+    enclosure: Enclosure,
+    vertices: Floats,
     faces: Ints,
     prior: LinearPrior | GplvmPrior,
-    marker_names: tuple[str, ...],
-    marker_vertices: Ints,
-    joint_names: tuple[str, ...],
+    markers: tuple[tuple[str, ...], Ints],
     joint_points: Floats,
+    bones: SubjectSkeleton,
 ) -> Subject:
-    cage_rig = CageRig(placed.enclosure.rig, placed.enclosure.cage)
-    template = Template(placed.vertices, faces, cage_rig.bind(placed.vertices, what="template vertices"))
-    binding = cage_rig.bind(joint_points, what="joints")
-    coarse = coarse_template(cage_rig, template)
+    """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them."""
+    cage_rig = CageRig(enclosure.rig, enclosure.cage)
+    template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
     return Subject(
-        name, body, cage_rig, template, coarse, prior, marker_names, marker_vertices, joint_names, joint_points, binding
+        name,
+        bones.body,
+        cage_rig,
+        template,
+        coarse_template(cage_rig, template),
+        prior,
+        markers[0],
+        markers[1],
+        tuple(bones.skeleton.landmark_names),
+        joint_points,
+        cage_rig.bind(joint_points, what="joints"),
+        bones,
     )
 
 
@@ -120,6 +156,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
         prior=replace(subject.prior, chart=chart),
         joint_points=subject.joint_points * scale,
         joint_binding=subject.joint_binding * columns,
+        bones=subject.bones.scaled(scale),
     )
 
 
@@ -136,6 +173,7 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
         mesh.export(temporary, file_type="ply", encoding="binary")
     save_quad_rig(subject.cage_rig.rig, folder / "cage_quads.toml")
     save_prior(subject.prior, folder / "prior.npz")
+    save_subject_skeleton(subject.bones, folder)
     with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:
         np.savez_compressed(
             stream,
@@ -171,20 +209,20 @@ def _from_folder(folder: Path) -> Subject:
     mesh = trimesh.load_mesh(folder / "template.ply", process=False)
     vertices = np.asarray(points["vertices"], float)
     faces = np.asarray(mesh.faces, np.int64)
+    if len(mesh.vertices) != len(vertices):
+        raise InputError(
+            f"{folder / 'template.ply'}: has {len(mesh.vertices)} vertices, points.npz knows {len(vertices)}; "
+            "to change the template, make the subject again with `vivarig subject --mesh`"
+        )
     rig = load_quad_rig(folder / "cage_quads.toml")
-    cage_rig = CageRig(rig, build_cage(rig))
     prior = load_prior(folder / "prior.npz", rig_name=rig.name, quad_names=rig.quad_names)
-    template = Template(vertices, faces, cage_rig.bind(vertices, what=f"{folder / 'template.ply'} vertices"))
-    return Subject(
+    return make_subject(
         str(points["name"]),
-        str(points["body"]),
-        cage_rig,
-        template,
-        coarse_template(cage_rig, template),
+        Enclosure(rig, build_cage(rig), np.zeros(0), np.zeros_like(rig.extents)),
+        vertices,
+        faces,
         prior,
-        tuple(str(word) for word in points["marker_names"]),
-        points["marker_vertices"].astype(np.int64),
-        tuple(str(word) for word in points["joint_names"]),
+        (tuple(str(word) for word in points["marker_names"]), points["marker_vertices"].astype(np.int64)),
         points["joint_points"],
-        cage_rig.bind(points["joint_points"], what="joints"),
+        load_subject_skeleton(folder),
     )

@@ -11,7 +11,7 @@ from capture.raycasting import open3d
 from tracking.cage import clearance
 from tracking.deformation import CageRig
 
-__all__ = ["Template", "coarse_template"]
+__all__ = ["Template", "coarse_template", "thinned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +33,20 @@ def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 25
     """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
     if len(template.vertices) <= vertices:
         return template
-    library = open3d()
-    mesh = library.geometry.TriangleMesh(
-        library.utility.Vector3dVector(template.vertices),
-        library.utility.Vector3iVector(template.faces.astype(np.int32)),
-    )
-    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
-    points = np.asarray(simple.vertices, dtype=np.float64)
-    faces = np.asarray(simple.triangles, dtype=np.int64)
+    points, faces = thinned(template.vertices, template.faces, vertices)
     depth = clearance(points, cage_rig.cage)[0]
     if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
         return template
     return Template(points, faces, cage_rig.bind(points, what="template vertices"))
+
+
+def thinned(points: Floats, faces: Ints, vertices: int) -> tuple[Floats, Ints]:
+    """Return a closed mesh with about this many vertices, by quadric decimation; the same if it has no more."""
+    if len(points) <= vertices:
+        return points, faces
+    library = open3d()
+    mesh = library.geometry.TriangleMesh(
+        library.utility.Vector3dVector(points), library.utility.Vector3iVector(faces.astype(np.int32))
+    )
+    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
+    return np.asarray(simple.vertices, dtype=np.float64), np.asarray(simple.triangles, dtype=np.int64)

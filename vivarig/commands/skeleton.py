@@ -20,6 +20,7 @@ from skeleton.scaling import Scaling, scale_body
 from skeleton.spring_ik import Springs, fit_skeleton
 from skeleton.spring_window import fit_smoothly
 from skeleton.tree import Skeleton
+from tracking.subject_skeleton import load_subject_skeleton
 from vivarig.bead_springs import hold_beads, load_bead_springs
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
@@ -62,13 +63,10 @@ def _subject(name: str, folder: Path) -> tuple[Skeleton, MarkerSet]:
     place = next((path for path in (folder / name, Path(name)) if path.is_dir()), None)
     if place is None:
         raise InputError(f"unknown subject '{name}'; built in are {', '.join(BODIES)}, or give a subject folder")
-    if (place / "skeleton.toml").is_file():
-        body = load_skeleton_toml(place / "skeleton.toml")
-    elif (place / "points.npz").is_file():
-        with np.load(place / "points.npz", allow_pickle=False) as points:
-            body = load_body(str(points["body"]))
-    else:
-        raise InputError(f"{place}: neither skeleton.toml nor points.npz; make the subject with `vivarig subject`")
+    if not (place / "skeleton.toml").is_file():
+        bones = load_subject_skeleton(place)
+        return bones.skeleton, bones.markers
+    body = load_skeleton_toml(place / "skeleton.toml")
     own = place / "markers.toml"
     return body, load_marker_set(own) if own.is_file() else builtin_markers(body.name)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-import tracking
 from calibration.errors import InputError
 from capture.results import open_results
 from skeleton.actor import build_actor
@@ -16,7 +15,7 @@ from skeleton.bodies import BODIES, load_body
 from skeleton.marker_sets import MarkerSet, builtin_markers, load_marker_set
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries, read_motion
 from skeleton.motions import make_motion, motion_names
-from tracking.body_rig import reference_pose
+from tracking.body_rig import builtin_attachment
 from tracking.gplvm import GplvmPrior
 from tracking.gplvm_training import GplvmOptions, require_torch, train_gplvm
 from tracking.key_poses import load_key_poses, save_key_poses
@@ -25,8 +24,9 @@ from tracking.mocap_points import known_points
 from tracking.motion_mapping import HUMAN_SEGMENTS
 from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.prior_files import save_prior
-from tracking.quad_attachment import QuadAttachment, attach_posed_quads, attach_quads
+from tracking.quad_attachment import QuadAttachment, attach_alike, attach_quads
 from tracking.quads import QuadRig, load_quad_rig
+from tracking.subject_skeleton import load_subject_skeleton
 from tracking.training_poses import (
     TrainingPoses,
     joined,
@@ -173,13 +173,12 @@ def _target(name: str, body: str | None) -> _Target:
     """Quads of a built-in body, of a subject folder, or of a quad rig file (in a body's rest pose)."""
     path = Path(name)
     if name in BODIES:
-        rig = load_quad_rig(Path(tracking.__file__).parent / "subjects" / name / "quads.toml")
-        return _Target(rig, attach_quads(rig, load_body(name)))
+        attachment = builtin_attachment(name)
+        return _Target(attachment.rig, attachment)
     if (path / "cage_quads.toml").is_file():
         rig = load_quad_rig(path / "cage_quads.toml")
-        with np.load(path / "points.npz", allow_pickle=False) as points:
-            skeleton = load_body(str(points["body"]))
-        return _Target(rig, attach_posed_quads(rig, skeleton, reference_pose(skeleton.name, skeleton)))
+        bones = load_subject_skeleton(path)
+        return _Target(rig, attach_alike(rig, bones.skeleton, bones.pose, builtin_attachment(bones.body)))
     if not path.is_file():
         raise InputError(
             f"--rig {name}: neither a built-in body ({', '.join(BODIES)}) nor a subject folder of `vivarig subject` "
