@@ -11,6 +11,7 @@
     kind = "light"             # or "xray"
     offset = 0.0               # frames by which this camera's clock is late
 
+A folder that `vivarig track --meshes` made has ``meshes = "DIR"`` in place of cameras.
 Everything the program makes goes to ``results/``; nothing that the user brought is changed.
 """
 
@@ -30,7 +31,7 @@ from calibration.tables import Table, read_toml
 
 __all__ = ["Footage", "Recording", "load_recording", "save_recording"]
 
-_KEYS = ("name", "rate_hz", "subject", "rig", "cameras", "lengths", "notes")
+_KEYS = ("name", "rate_hz", "subject", "rig", "cameras", "meshes", "lengths", "notes")
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 
 
@@ -66,6 +67,7 @@ class Recording:
         subject: built-in body or path of a subject folder; None where the file names none.
         rig: its cameras in the order of ``footage``, None before calibration.
         footage: one per camera.
+        meshes: folder of meshes that were tracked instead of images, if any.
     """
 
     folder: Path
@@ -74,6 +76,7 @@ class Recording:
     subject: str | None
     rig: Rig | None
     footage: tuple[Footage, ...]
+    meshes: Path | None = None
 
     @property
     def results(self) -> Path:
@@ -100,9 +103,12 @@ def load_recording(folder: Path | str) -> Recording:
         raise InputError(f"{file}: no such file; a recording is a folder with recording.toml (see docs/recording.md)")
     root = read_toml(file)
     root.allow(_KEYS)
-    cameras = root.table("cameras")
-    footage = tuple(_footage(cameras.table(key), key, place) for key in cameras.content)
-    if not footage:
+    meshes = _existing(root, "meshes", place) if "meshes" in root else None
+    footage: tuple[Footage, ...] = ()
+    if meshes is None or "cameras" in root:
+        cameras = root.table("cameras")
+        footage = tuple(_footage(cameras.table(key), key, place) for key in cameras.content)
+    if not footage and meshes is None:
         raise InputError(f"{file}: [cameras] is empty; wanted one table per camera")
     rig_file = place / root.text("rig", "rig.toml")
     rig: Rig | None = None
@@ -117,6 +123,7 @@ def load_recording(folder: Path | str) -> Recording:
         subject=root.text("subject") if "subject" in root else None,
         rig=rig,
         footage=footage,
+        meshes=meshes,
     )
 
 
@@ -168,7 +175,10 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml") -> Path:
         content["subject"] = recording.subject
     if recording.rig is not None:
         content["rig"] = rig_file
-    content["cameras"] = {}
+    if recording.meshes is not None:
+        content["meshes"] = relative(recording.meshes.resolve())
+    if recording.footage:
+        content["cameras"] = {}
     for footage in recording.footage:
         key = "images" if footage.source.is_dir() else "video"
         table: dict[str, Any] = {key: relative(footage.source)}

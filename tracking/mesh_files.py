@@ -11,7 +11,7 @@ from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
 from capture.video import natural_key
 
-__all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "read_mesh", "require_closed"]
+__all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "mesh_volume", "read_mesh", "require_closed"]
 
 SUFFIXES = (".ply", ".obj", ".stl", ".glb", ".gltf", ".off")
 
@@ -79,10 +79,10 @@ def _joined(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
     size = float(np.ptp(vertices, axis=0).max())
     keys = np.round(vertices / max(1e-7 * size, 1e-300)).astype(np.int64)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    faces = inverse.ravel()[faces]
+    faces = first[inverse.ravel()][faces]  # each place is stood for by its first vertex, so that the order stays
     faces = faces[(faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])]
     used, faces = np.unique(faces, return_inverse=True)
-    return vertices[first[used]], np.asarray(faces.reshape(-1, 3), np.int64)
+    return vertices[used], np.asarray(faces.reshape(-1, 3), np.int64)
 
 
 def require_closed(vertices: Floats, faces: Ints, what: str) -> Ints:
@@ -100,6 +100,14 @@ def require_closed(vertices: Floats, faces: Ints, what: str) -> Ints:
         )
     if len(np.unique(half, axis=0)) != len(half):
         raise InputError(f"{what}: neighbouring triangles face opposite ways; orient them alike")
+    return faces if _signed_volume(vertices, faces) > 0 else np.ascontiguousarray(faces[:, ::-1])
+
+
+def mesh_volume(vertices: Floats, faces: Ints) -> float:
+    """Return the volume of a mesh, mm^3; of one with small holes, about."""
+    return abs(_signed_volume(vertices - vertices.mean(axis=0), faces))
+
+
+def _signed_volume(vertices: Floats, faces: Ints) -> float:
     a, b, c = (vertices[faces[:, k]] for k in range(3))
-    volume = float(np.sum(a * np.cross(b, c)))
-    return faces if volume > 0 else np.ascontiguousarray(faces[:, ::-1])
+    return float(np.sum(a * np.cross(b, c))) / 6.0

@@ -23,7 +23,7 @@ from skeleton.spring_ik import fit_skeleton
 from tracking.body_rig import MARGIN, builtin_attachment
 from tracking.cage import clearance
 from tracking.initialisation import Finder
-from tracking.mesh_files import require_closed
+from tracking.mesh_files import mesh_volume, require_closed
 from tracking.mesh_views import MeshSequence
 from tracking.placement import Enclosure, enclose
 from tracking.prior_scaling import builtin_prior_for
@@ -71,7 +71,9 @@ def fit_body(vertices: Floats, faces: Ints, body: str, *, cameras: int = 16) -> 
     look = views.observe(0)
     subject = builtin_subject(body)
     # Bodies differ in size first: bring the template to the scan's before looking for the rest.
-    rough = float(np.cbrt(_volume(vertices, faces) / _volume(subject.template.vertices, subject.template.faces)))
+    rough = float(
+        np.cbrt(mesh_volume(vertices, faces) / mesh_volume(subject.template.vertices, subject.template.faces))
+    )
     if not 0.02 < rough < 50:
         raise InputError(
             f"the mesh has {rough:.3g} times the size of the built-in {body}; is its unit the millimetre? (--unit-mm)"
@@ -175,11 +177,6 @@ def _drawn_in(
         foot = np.einsum("pk,pki->pi", weights[short], cage.vertices[cage.faces[face[short]]])
         moved[low[short]] = foot - 1.2 * room * normals[face[short]]
     return moved, (len(low), float(np.linalg.norm(moved - template, axis=1).max()))
-
-
-def _volume(vertices: Floats, faces: Ints) -> float:
-    a, b, c = (vertices[faces[:, k]] for k in range(3))
-    return abs(float(np.sum(a * np.cross(b, c)))) / 6.0
 
 
 def _matching(tree: cKDTree, normals: Floats, points: Floats, own: Floats, *, keep: int = 1) -> Ints:

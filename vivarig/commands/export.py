@@ -11,12 +11,18 @@ from skeleton.motion_files import WRITERS, write_motion
 from vivarig.exporting import POINT_SETS, coordinate_series, joint_motion, point_series
 from vivarig.report.findings import load_findings
 from vivarig.reporting import CommandReport
+from vivarig.surface_export import MESH_SUFFIXES, export_surface
 
 HELP = (
     "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) hold points, .bvh .amc the "
-    "skeleton in motion, .mot its coordinates. Surfaces (glTF) are not exported yet."
+    "skeleton in motion, .mot its coordinates; .glb (glTF) the moving surface with the skeleton, .ply .obj .stl the "
+    "surface as one file per frame. --onto gives the motion to another subject's mesh."
 )
-EXAMPLE = "  vivarig export mouse_07 mouse_07.c3d\n  vivarig export mouse_07 joints.csv --points joints --trusted-only"
+EXAMPLE = """  vivarig export mouse_07 mouse_07.c3d
+  vivarig export mouse_07 joints.csv --points joints --trusted-only
+  vivarig export mouse_07 mouse_07.glb --frames 100:400 --every 2
+  vivarig export mouse_07 surface/mouse.ply
+  vivarig export walk troll.glb --onto subjects/troll"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", type=Path, metavar="OUT", help="file to write; its suffix names the format")
     parser.add_argument("--points", choices=POINT_SETS, default="landmarks", help="which points (default: landmarks)")
     parser.add_argument("--trusted-only", action="store_true", help="frames that are not trusted become missing")
+    parser.add_argument("--frames", metavar="A:B", help="surface: only frames A to B - 1")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="surface: every how many frames (default 1)")
+    parser.add_argument("--onto", metavar="SUBJECT", help="surface: of another subject that moves like the tracked one")
 
 
 def run(args: argparse.Namespace) -> CommandReport:
@@ -41,7 +50,11 @@ def run(args: argparse.Namespace) -> CommandReport:
         series = point_series(findings, args.points, trusted_only=args.trusted_only)
         write_motion(series, args.target)
         what = f"{len(series.names)} {args.points}, mm, z up"
+    elif suffix in (".glb", *MESH_SUFFIXES):
+        what = export_surface(
+            findings, args.target, frames=args.frames, every=args.every, trusted_only=args.trusted_only, onto=args.onto
+        )
     else:
-        known = ", ".join(WRITERS)
+        known = ", ".join((*WRITERS, ".glb", *MESH_SUFFIXES))
         raise InputError(f"{args.target}: cannot export to '{suffix}'; known are {known}")
     return CommandReport([f"wrote {args.target}: {what}"], {"target": str(args.target), "holds": what})

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from calibration.errors import InputError
 from capture.results import open_results, read_parameters
+from vivarig.mesh_tracking import add_mesh_arguments, track_meshes
 from vivarig.pipeline.spans import Span
 from vivarig.pipeline.standalone import run_one_stage
 from vivarig.reporting import CommandReport
@@ -19,7 +21,8 @@ HELP = (
     "virtual markers and trust to results/track.h5. The start is found automatically."
 )
 EXAMPLE = """  vivarig track mouse_07
-  vivarig track mouse_07 --subject subjects/m7 --start 120"""
+  vivarig track mouse_07 --subject subjects/m7 --start 120
+  vivarig track --meshes scans --subject human --up y --rate-hz 30 -o walk"""
 
 MIN_TRUSTED = 0.5
 """Share of trusted frames below which the command says that quality is low."""
@@ -27,7 +30,7 @@ MIN_TRUSTED = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("recording", type=Path, help="recording folder")
+    parser.add_argument("recording", type=Path, nargs="?", help="recording folder")
     parser.add_argument("--subject", metavar="NAME", help="built-in body or subject folder (default: the recording's)")
     parser.add_argument(
         "--scale", default="auto", metavar="FACTOR",
@@ -37,10 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A:B", help="only frames A to B - 1; the others stay untracked")
     parser.add_argument("--workers", type=int, metavar="N", help="processes to use (default: all cores)")
     parser.add_argument("--smooth", type=int, default=1, metavar="N", help="smoothing sweeps (default 1, 0 for none)")
+    add_mesh_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> CommandReport:
-    """Track a recording, in parts on all cores."""
+    """Track a recording, in parts on all cores; or a folder of meshes."""
+    if args.meshes is not None:
+        target, frames = track_meshes(args)
+        return summary(target, Span(0, frames), 0, 0.0)
+    if args.recording is None:
+        raise InputError("what shall be tracked? give a recording folder, or --meshes DIR")
     return run_one_stage("track", args)
 
 
