@@ -95,7 +95,7 @@ def osim_springs(model: OsimModel, setup: IkSetup, names: list[str]) -> tuple[Os
         column = model.body.coordinate_names.index(name)
         rest[column], spread[column] = value, 0.01 / np.sqrt(weight)
     return OsimModel(model.body, markers, model.masses_kg), Springs(
-        cutoff=np.inf, rest=rest, rest_sd=spread, tolerance=1e-7
+        cutoff=np.inf, rest=rest, rest_sd=spread, memory=False, tolerance=1e-7
     )
 
 

@@ -22,8 +22,12 @@ from calibration.arrays import Floats, shaped
 from calibration.errors import InputError, nearest
 from calibration.files import read_text, write_text
 from skeleton.bodies import BODIES
+from skeleton.tree import Skeleton
 
-__all__ = ["KEYPOINTS", "MarkerSet", "builtin_markers", "load_marker_set", "match_names", "save_marker_set"]
+__all__ = ["KEYPOINTS", "LANDMARK", "MarkerSet", "builtin_markers", "load_marker_set", "match_names", "save_marker_set"]
+
+#: How the names of landmark joints begin that stand among markers.
+LANDMARK = "joint "
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,20 @@ class MarkerSet:
     def with_offsets(self, offsets: Floats) -> MarkerSet:
         """Return the set with other places (M, 3) on the segments."""
         return replace(self, offsets=offsets)
+
+    def with_landmarks(self, skeleton: Skeleton) -> MarkerSet:
+        """Return the set with the body's landmark joints as further markers, called `LANDMARK` and their name.
+
+        For joint centres that were carried along with a tracked surface: flesh around them, they wander as a typical
+        marker of the set does (the median of its springs).
+        """
+        segments, offsets = skeleton.points(list(skeleton.landmark_points.values()))
+        return MarkerSet(
+            (*self.names, *(LANDMARK + name for name in skeleton.landmark_names)),
+            (*self.segments, *(skeleton.joint_names[index] for index in segments)),
+            np.concatenate([self.offsets, offsets]),
+            np.concatenate([self.sd_mm, np.full(len(segments), np.median(self.sd_mm))]),
+        )
 
 
 _KEYS = {"name", "segment", "offset", "sd_mm", "mirror", "note"}

@@ -86,7 +86,7 @@ def scale_body(
     frames: int = 40,
     tie_sides: bool = True,
     length_sd: float = 0.04,
-    offset_sd: float | None = None,
+    offset_sd: float | Floats | None = None,
     rounds: int = 4,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Scaling:
@@ -102,8 +102,8 @@ def scale_body(
         frames: how many frames to use, chosen where many markers are seen.
         tie_sides: left and right segments share their factor.
         length_sd: how far a segment's factor may lie from the whole body's, standard deviation.
-        offset_sd: how far a marker may lie from its generic place, mm; None: three times its spring's sd_mm;
-            0: fixed.
+        offset_sd: how far a marker may lie from its generic place, mm, one for all or (M,) in the order of the marker
+            set; None: three times its spring's sd_mm; 0: fixed.
         rounds: Gauss-Newton rounds with all parameters.
         on_progress: called with (rounds done, all rounds).
     """
@@ -124,7 +124,7 @@ def scale_body(
     share = np.zeros((len(skeleton.joints), len(groups)))
     for column, group in enumerate(groups):
         share[group, column] = 1.0
-    ties = 3.0 * attached.sd_mm[used] if offset_sd is None else np.full(len(used), float(offset_sd))
+    ties = np.broadcast_to(3.0 * attached.sd_mm if offset_sd is None else offset_sd, attached.sd_mm.shape)[used]
     spread = np.concatenate([np.full(len(groups), length_sd), np.repeat(np.maximum(ties, 1e-6), 3)])
     parameters = np.zeros(len(spread))
     generic = model

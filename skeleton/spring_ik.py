@@ -30,8 +30,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: Standard deviation of a limited angle about its rest, as a share of half its range.
-SPRING_SHARE = 0.4
+#: Standard deviation of a limited angle about its rest, as a share of the way from there to its farther limit.
+SPRING_SHARE = 0.27
+
+#: The most that a pose is taken to foretell the next, as a correlation.
+MOST_MEMORY = 0.98
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +44,12 @@ class Springs:
     Attributes:
         cutoff: residual, in standard deviations of the marker, beyond which a marker counts as wrong; inf
             trusts all.
-        joint_sd: standard deviation of a free angle about its rest, rad; a limited one has half its range if
-            less.
+        joint_sd: standard deviation of a free angle about its rest, rad; a limited one has `SPRING_SHARE` of the
+            way to its farther limit if that is less.
         rest: (D,) or (T, D) pose that the joint springs hold (a prior's mean); None: the body's rest pose.
         rest_sd: (D,) standard deviations that replace those of ``joint_sd``; inf for no spring.
+        memory: where markers are missing, springs hold a joint to what its last pose lets expect, not to its rest;
+            how far a pose foretells the next is measured in the motion itself.
         most_iterations: per frame.
         tolerance: a step that lowers the energy by less ends the iteration; the energy is half a sum of
             squares in
@@ -52,9 +57,10 @@ class Springs:
     """
 
     cutoff: float = 4.0
-    joint_sd: float = 0.6
+    joint_sd: float = 0.9
     rest: Floats | None = None
     rest_sd: Floats | None = None
+    memory: bool = True
     most_iterations: int = 60
     tolerance: float = 1e-4
 
@@ -175,13 +181,11 @@ def rest_stiffness_of(body: Articulation, springs: Springs) -> Floats:
             raise InputError(f"rest_sd must be ({body.dimension},) and above 0 (inf for no spring)")
         return np.asarray(1.0 / given**2)
     spread = np.where(body.is_length, 10.0, springs.joint_sd)
-    half = 0.5 * (body.limits.upper - body.limits.lower)
-    limited = np.isfinite(half)
-    spread[limited] = np.minimum(spread[limited], np.maximum(SPRING_SHARE * half[limited], 1e-3))
+    far = np.maximum(body.limits.upper - body.rest, body.rest - body.limits.lower)
     for start, halves in zip(body.limits.starts, body.limits.halves, strict=True):
-        spread[start : start + 3] = np.minimum(
-            spread[start : start + 3], np.maximum(SPRING_SHARE * halves.mean(axis=1), 1e-3)
-        )
+        far[start : start + 3] = halves.max(axis=1)
+    limited = np.isfinite(far)
+    spread[limited] = np.minimum(spread[limited], np.maximum(SPRING_SHARE * far[limited], 1e-3))
     stiffness = 1.0 / spread**2
     stiffness[_root_columns(body)] = 0.0
     return np.asarray(stiffness)
@@ -232,7 +236,13 @@ def rigid_starts(problem: SpringProblem, frames: Sequence[int], pose: Floats | N
 
 
 def run_frames(
-    problem: SpringProblem, frames: Ints, start: Floats, *, warm: bool, anneal: bool = True
+    problem: SpringProblem,
+    frames: Ints,
+    start: Floats,
+    *,
+    warm: bool,
+    anneal: bool = True,
+    memory: Floats | None = None,
 ) -> dict[str, np.ndarray]:
     """Solve the given frames in the given order; a cold frame narrows the robust cutoff in steps
     (``anneal``)."""
@@ -251,14 +261,15 @@ def run_frames(
     wide = np.array([1e12, 4.0 * narrow, narrow]) if anneal and narrow < 1e12 else np.array([narrow])
     rest = problem.rest if len(problem.rest) == 1 else np.ascontiguousarray(problem.rest[frames])
     locked = body.locked if len(body.locked) else np.zeros(body.dimension, dtype=np.bool_)
+    remembered = np.zeros(body.dimension) if memory is None else memory
     kernels.solve_frames(
         body.nodes, body.coordinate_parents, body.limits, locked, problem.lever,
         body.segment_nodes[problem.segments],
         body.segment_coordinates[problem.segments], problem.offsets, np.ascontiguousarray(problem.targets[frames]),
         np.ascontiguousarray(problem.stiffness[frames]), wide, rest, problem.rest_stiffness,
         body.balls, held.most_iterations, held.tolerance, body.segment_nodes, body.segment_coordinates,
-        np.ascontiguousarray(start), warm, out["coordinates"], out["residuals"], out["sigma"], out["energy"],
-        out["status"], out["iterations"],
+        np.ascontiguousarray(start), warm, remembered, out["coordinates"], out["residuals"], out["sigma"],
+        out["energy"], out["status"], out["iterations"],
     )  # fmt: skip
     return out
 
@@ -337,19 +348,11 @@ def solve(
         raise InputError(f"markers: no frame shows 3 markers of body '{problem.body.name}' (at most {seen.max()})")
     first = int(np.argmax(seen >= 0.8 * seen.max()))
     begin = rigid_starts(problem, [first]) if start is None else np.atleast_2d(np.asarray(start, dtype=np.float64))
-    parts: list[dict[str, np.ndarray]] = []
-    pose = begin
-    chunk = 512
-    for low in range(first, total, chunk):
-        part = run_frames(problem, np.arange(low, min(low + chunk, total)), pose, warm=True)
-        pose = part["coordinates"][-1:]
-        parts.append(part)
-        if on_progress is not None:
-            on_progress(min(low + chunk, total), total)
-    if first:
-        before = run_frames(problem, np.arange(first - 1, -1, -1), parts[0]["coordinates"][:1], warm=True)
-        parts.insert(0, {key: value[::-1] for key, value in before.items()})
-    found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    found = _in_order(problem, first, begin, None, on_progress)
+    if problem.springs.memory and (seen < len(problem.names)).any():
+        memory = _memory(problem, found["coordinates"])
+        if memory.any():
+            found = _in_order(problem, first, found["coordinates"][first : first + 1], memory, None)
     _repair(problem, found)
     weights = robust_weights(problem, found["residuals"])
     trust, reason = judge(problem, found["residuals"], found["status"])
@@ -358,6 +361,45 @@ def solve(
         problem.body, problem.names, found["coordinates"], found["residuals"], weights, sigma, trust, reason,
         found["iterations"], found["energy"],
     )  # fmt: skip
+
+
+def _in_order(
+    problem: SpringProblem,
+    first: int,
+    pose: Floats,
+    memory: Floats | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> dict[str, np.ndarray]:
+    """Solve from frame ``first``, begun at ``pose`` (1, D), to the end and back to frame 0."""
+    total, chunk = problem.frames, 512
+    parts: list[dict[str, np.ndarray]] = []
+    for low in range(first, total, chunk):
+        part = run_frames(problem, np.arange(low, min(low + chunk, total)), pose, warm=True, memory=memory)
+        pose = part["coordinates"][-1:]
+        parts.append(part)
+        if on_progress is not None:
+            on_progress(min(low + chunk, total), total)
+    if first:
+        start = parts[0]["coordinates"][:1]
+        before = run_frames(problem, np.arange(first - 1, -1, -1), start, warm=True, memory=memory)
+        parts.insert(0, {key: value[::-1] for key, value in before.items()})
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def _memory(problem: SpringProblem, coordinates: Floats) -> Floats:
+    """Return (D,) the correlation of each coordinate's deviation from rest with that of the frame before.
+
+    ``1 - change^2 / (2 deviation^2)`` from mean squares without their largest tenth, since the poses of frames that
+    miss all markers of a limb are off; 0 where there is no spring or the motion is short.
+    """
+    count = len(coordinates)
+    if count < 20:
+        return np.zeros(coordinates.shape[1])
+    away = coordinates - problem.rest
+    spread = np.sort(away**2, axis=0)[: int(0.9 * count)].mean(axis=0)
+    change = np.sort(np.diff(away, axis=0) ** 2, axis=0)[: int(0.9 * count)].mean(axis=0)
+    share = 1.0 - 0.5 * change / np.maximum(spread, 1e-12)
+    return np.asarray(np.where(problem.rest_stiffness > 0, np.clip(share, 0.0, MOST_MEMORY), 0.0))
 
 
 def _variance_factor(problem: SpringProblem, found: dict[str, np.ndarray]) -> Floats:

@@ -242,6 +242,7 @@ def solve_frames(
     carrier_columns: Ints,
     start: Floats,
     warm: bool,
+    memory: Floats,
     coordinates: Floats,
     residuals: Floats,
     sigmas: Floats,
@@ -249,18 +250,19 @@ def solve_frames(
     status: Ints,
     iterations: Ints,
 ) -> None:
-    """Solve T frames in order; each begins at the frame before (``warm``) or at its row of ``start`` (T or 1,
-    D).
+    """Solve T frames in order; each begins at the frame before (``warm``) or at its row of ``start`` (T or 1, D).
 
-    ``targets`` (T, M, 3), ``stiffness`` (T, M), ``rest`` (T or 1, D). ``cutoffs`` (K,) are gone through from
-    the
-    widest to the narrowest on a cold start or after a jump; a warm frame uses the last one only. Without
-    markers the pose is
-    held.
+    ``targets`` (T, M, 3), ``stiffness`` (T, M), ``rest`` (T or 1, D). ``cutoffs`` (K,) are gone through from the
+    widest to the narrowest on a cold start; a warm frame uses the last one, and all where that lets markers go.
+    ``memory`` (D,) is the correlation of a coordinate's deviation from rest with that of the frame before. Where
+    markers are missing, the springs of a warm frame have the mean and variance that follow from that frame.
+    Without markers the pose is held.
     """
     size = parents.size
     q, normal = np.empty(size), np.empty((size, size))
-    bend, gradient = np.empty((size, size)), np.empty(size)
+    begin, again, apart = np.empty(size), np.empty((size, size)), np.empty(marker_nodes.size)
+    towards, held, bend, gradient = np.empty(size), np.empty(size), np.empty((size, size)), np.empty(size)
+    narrow = cutoffs[cutoffs.size - 1]
     for t in range(targets.shape[0]):
         cold = t == 0 or not warm
         if cold:
@@ -274,24 +276,41 @@ def solve_frames(
         total = 0
         code, energy = NO_MARKERS, 0.0
         if seen > 0:
-            if not cold and cutoffs.size > 1:
-                # After a jump most markers look wrong at first: then the cutoff is narrowed as on a cold
-                # start.
-                assemble(
-                    nodes, parents, marker_nodes, marker_columns, offsets, q, targets[t], stiffness[t], 1e12, here,
+            remembers = not cold and seen < marker_nodes.size
+            before = rest[min(t - 1, rest.shape[0] - 1)]
+            for d in range(size):
+                begin[d] = q[d]
+                share = memory[d] if remembers else 0.0
+                towards[d] = here[d] + share * (q[d] - before[d])
+                held[d] = rest_stiffness[d] / (1.0 - share * share)
+            if not cold:
+                code, total, energy = _solve_one(
+                    nodes, parents, limits, locked, lever, marker_nodes, marker_columns, offsets, targets[t],
+                    stiffness[t], narrow, towards, held, balls, most, tolerance, q, normal, residuals[t],
+                )  # fmt: skip
+                # A marker that the pose before makes look wrong may be right: where one was let go, the cutoff is
+                # also narrowed in steps as on a cold start, and the lower energy wins.
+                for m in range(marker_nodes.size):
+                    if residuals[t, m] * math.sqrt(stiffness[t, m]) > narrow:
+                        cold = cutoffs.size > 1
+            if cold:
+                annealed = 0.0
+                for c in range(cutoffs.size):
+                    other, rounds, annealed = _solve_one(
+                        nodes, parents, limits, locked, lever, marker_nodes, marker_columns, offsets, targets[t],
+                        stiffness[t], cutoffs[c], towards, held, balls, most, tolerance, begin, again, apart,
+                    )  # fmt: skip
+                    total += rounds
+                if code == NO_MARKERS or annealed < energy:
+                    code, energy = other, annealed
+                    q[:] = begin
+                    normal[:] = again
+                    residuals[t] = apart
+            if remembers:  # what is reported leaves the memory out: it is no measurement
+                energy = assemble(
+                    nodes, parents, marker_nodes, marker_columns, offsets, q, targets[t], stiffness[t], narrow, here,
                     rest_stiffness, balls, normal, bend, gradient, residuals[t],
                 )  # fmt: skip
-                beyond = 0
-                for m in range(marker_nodes.size):
-                    if residuals[t, m] * math.sqrt(stiffness[t, m]) > cutoffs[cutoffs.size - 1]:
-                        beyond += 1
-                cold = beyond > 0.3 * seen
-            for c in range(0 if cold else cutoffs.size - 1, cutoffs.size):
-                code, rounds, energy = _solve_one(
-                    nodes, parents, limits, locked, lever, marker_nodes, marker_columns, offsets, targets[t],
-                    stiffness[t], cutoffs[c], here, rest_stiffness, balls, most, tolerance, q, normal, residuals[t],
-                )  # fmt: skip
-                total += rounds
             joint_sigmas(nodes, parents, carriers, carrier_columns, q, normal, lever, sigmas[t])
         else:
             residuals[t, :] = np.nan

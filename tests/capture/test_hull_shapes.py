@@ -53,20 +53,23 @@ def hits_cube(origins: np.ndarray, rays: np.ndarray) -> np.ndarray:
 
 
 def hits_torus(origins: np.ndarray, rays: np.ndarray) -> np.ndarray:
-    """Real roots of the quartic (|x|^2 + R^2 - r^2)^2 = 4 R^2 (x^2 + y^2) along the ray."""
+    """Whether f(t) = (|x|^2 + R^2 - r^2)^2 - 4 R^2 (x^2 + y^2) falls below 0 at one of its extremes along the ray."""
     foot = origins - (origins * rays).sum(axis=1, keepdims=True) * rays
     square = (foot * foot).sum(axis=1)
-    hit = np.zeros(len(rays), dtype=bool)
-    near = square < (TORUS_RADIUS + TUBE_RADIUS) ** 2
-    p, d, k = foot[near], rays[near], square[near] + TORUS_RADIUS**2 - TUBE_RADIUS**2
+    near = np.flatnonzero(square < (TORUS_RADIUS + TUBE_RADIUS) ** 2)
+    foot, rays, k = foot[near], rays[near], square[near] + TORUS_RADIUS**2 - TUBE_RADIUS**2
     four = 4 * TORUS_RADIUS**2
-    companion = np.zeros((len(k), 4, 4))
-    companion[:, 1, 0] = companion[:, 2, 1] = companion[:, 3, 2] = 1
-    companion[:, 0, 3] = -(k * k - four * (p[:, 0] ** 2 + p[:, 1] ** 2))
-    companion[:, 1, 3] = four * 2 * (p[:, 0] * d[:, 0] + p[:, 1] * d[:, 1])
-    companion[:, 2, 3] = -(2 * k - four * (d[:, 0] ** 2 + d[:, 1] ** 2))
-    roots = np.linalg.eigvals(companion)
-    hit[near] = (np.abs(roots.imag) < 1e-6 * np.abs(roots).max(axis=1, keepdims=True)).any(axis=1)
+    b = 2 * k - four * (rays[:, 0] ** 2 + rays[:, 1] ** 2)
+    c = -four * 2 * (foot[:, 0] * rays[:, 0] + foot[:, 1] * rays[:, 1])
+    d = k * k - four * (foot[:, 0] ** 2 + foot[:, 1] ** 2)
+    # f = t^4 + b t^2 + c t + d; Cardano's formula for f' = 4 (t^3 + b/2 t + c/4) = 0.
+    half, third = (c / 8).astype(complex), b / 6
+    root = np.sqrt(half**2 + third**3)
+    u = np.where(np.abs(root - half) > np.abs(root + half), root - half, -root - half) ** (1 / 3)
+    hit = np.zeros(len(square), dtype=bool)
+    for turn in (1, np.exp(2j * np.pi / 3), np.exp(-2j * np.pi / 3)):
+        t = (turn * u - third / np.where(u == 0, 1, turn * u)).real  # of a complex root: some t, whose f counts too
+        hit[near] |= t**4 + b * t**2 + c * t + d < 0
     return hit
 
 
@@ -82,9 +85,10 @@ def silhouette(camera: LensCamera, hits: object) -> np.ndarray:
 
 
 def cone_volume(rig: Rig, name: str, step: float = 2.5) -> float:
-    """Volume of the intersection of the analytic cones, by counting grid points."""
-    axis = np.arange(-90.0, 90.0, step) + step / 2
+    """Volume of the intersection of the analytic cones, by counting one random point in each cell of a grid."""
+    axis = np.arange(-90.0, 90.0, step)
     points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    points = points + np.random.default_rng(0).uniform(0.0, step, points.shape)
     inside = np.ones(len(points), dtype=bool)
     for camera in rig:
         rays = points[inside] - camera.centre
@@ -110,7 +114,8 @@ def torus_views() -> tuple[Rig, list[np.ndarray]]:
     return rig, [silhouette(camera, "torus") for camera in rig]
 
 
-@pytest.mark.parametrize(("name", "views"), [("sphere", 8), ("torus", 8), ("cube", 8), ("sphere", 16), ("torus", 16)])
+@pytest.mark.parametrize("views", [8, 16, 32])
+@pytest.mark.parametrize("name", ["sphere", "torus", "cube"])
 def test_hull_contains_the_shape_and_has_the_volume_of_the_cones(
     name: str, views: int, rng: np.random.Generator
 ) -> None:
@@ -120,7 +125,7 @@ def test_hull_contains_the_shape_and_has_the_volume_of_the_cones(
     mesh = trimesh.Trimesh(hull.vertices, hull.faces, process=False)
     assert mesh.is_watertight and mesh.is_winding_consistent
     assert hull.flags == 0 and hull.views_used.all()
-    # The grid of the reference volume counts points: its own error is a few parts in a thousand.
+    # Some 10,000 cells at the surface count by chance: the reference volume is good to one part in a thousand.
     assert hull.volume == pytest.approx(cone_volume(rig, name), rel=0.01)
     outside = -trimesh.proximity.signed_distance(mesh, surface_points(name, rng))
     assert outside.max() < VOXEL / 2

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.springs import filmed, own_markers
 from calibration.errors import InputError
 from skeleton import spring_energy as kernels
+from skeleton.actor import sample_actor
 from skeleton.articulation import articulation_of
 from skeleton.bodies import BODIES, load_body
 from skeleton.fits import SkeletonFit
@@ -206,7 +207,8 @@ def test_missing_and_wrong_markers(name: str, far: float, rng: np.random.Generat
 
 def test_springs_graded_by_anatomy_beat_uniform_ones() -> None:
     """On a studio actor with soft tissue; `benchmarks.springs` has the whole sweep for all bodies."""
-    actor, pose, points = filmed("human", 3)
+    actor = sample_actor("human", 3)
+    pose, points = filmed(actor, "walk", 103, frames=60)
     markers, names = own_markers(actor), actor.marker_names
     truth = actor.skeleton.landmarks(pose)[1]
 

@@ -37,7 +37,8 @@ def recording(tmp_path: Path) -> Path:
         file["marker_sigma"] = np.where(np.isfinite(points[..., 0]), 0.1, np.nan)
         file["marker_names"] = text_array(list(markers.names))
         file["trust"] = np.where(np.isfinite(points[:, 0, 0]), 0, 2).astype(np.uint8)
-        file["cage_joints"] = np.zeros((40, 2, 3))
+        carried = body.landmarks(body.forward(q))[1][:, [0, 2]]  # nose and neck
+        file["cage_joints"] = carried + rng.normal(0.0, 0.1, carried.shape)
         file["cage_joint_names"] = text_array(["nose", "neck"])
         file["truth"] = body.landmarks(body.forward(q))[1]
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -15,7 +16,7 @@ from capture.recording import load_recording
 from capture.results import create_results, open_results, text_array
 from skeleton.bodies import BODIES, load_body, load_skeleton_toml
 from skeleton.fits import REASONS, SkeletonFit
-from skeleton.marker_sets import MarkerSet, builtin_markers, load_marker_set
+from skeleton.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
 from skeleton.scaling import Scaling, scale_body
 from skeleton.spring_ik import Springs, fit_skeleton
 from skeleton.spring_window import fit_smoothly
@@ -30,6 +31,10 @@ __all__ = ["EXAMPLE", "HELP", "add_arguments", "run", "write_skeleton"]
 HELP = "Recover the skeleton from the markers of results/track.h5 into results/skeleton.h5."
 EXAMPLE = """  vivarig skeleton mouse_07
   vivarig skeleton mouse_07 --smooth 0 --no-scaling"""
+
+#: How far a segment's length factor may lie from the whole body's: a tracked surface carries its template's
+#: proportions, so it says less about them than markers on skin do.
+LENGTH_SD = 0.02
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -147,6 +152,45 @@ def _read_track(path: Path) -> tuple[tuple[str, ...], Floats, Floats | None, Flo
     return names, markers, sigma, cage, cage_names, trust
 
 
+def _with_carried_joints(
+    body: Skeleton,
+    markers: MarkerSet,
+    names: tuple[str, ...],
+    points: Floats,
+    sigma: Floats | None,
+    cage: Floats,
+    cage_names: tuple[str, ...],
+) -> tuple[MarkerSet, tuple[str, ...], Floats, Floats | None]:
+    """Add the joint centres that the cage carried to the markers: what the surface alone leaves open is their depth.
+
+    Their uncertainty is that of the frame's typical marker; without markers there are no joints either.
+    """
+    more = tuple(LANDMARK + name for name in cage_names)
+    seen = np.isfinite(points[..., 0]).sum(axis=1) > 0
+    cage = np.where(seen[:, None, None], cage, np.nan)
+    if sigma is not None:
+        typical = np.full(len(sigma), np.nan)
+        typical[seen] = np.nanmedian(sigma[seen], axis=1)
+        sigma = np.concatenate([sigma, np.repeat(typical[:, None], len(more), axis=1)], axis=1)
+    return markers.with_landmarks(body), (*names, *more), np.concatenate([points, cage], axis=1), sigma
+
+
+def _place_sd(markers: MarkerSet) -> Floats:
+    """(M,) how far a marker may lie from its generic place, mm: a joint centre not at all."""
+    return np.where([name.startswith(LANDMARK) for name in markers.names], 0.0, 3.0 * markers.sd_mm)
+
+
+def _surface_only(fit: SkeletonFit) -> SkeletonFit:
+    """Return the fit with the residuals and weights of surface markers alone."""
+    keep = [index for index, name in enumerate(fit.marker_names) if not name.startswith(LANDMARK)]
+    return replace(
+        fit,
+        marker_names=tuple(fit.marker_names[index] for index in keep),
+        residuals=fit.residuals[:, keep],
+        weights=fit.weights[:, keep],
+    )
+
+
 def _optional(file: h5py.File, *names: str) -> Floats | None:
     for name in names:
         if name in file:
@@ -163,6 +207,8 @@ def run(args: argparse.Namespace) -> CommandReport:
     body, markers = _subject(str(subject), recording.folder)
     names, points, sigma, cage, cage_names, tracked = _read_track(recording.results / "track.h5")
     springs = Springs(cutoff=args.cutoff)
+    if cage is not None:
+        markers, names, points, sigma = _with_carried_joints(body, markers, names, points, sigma, cage, cage_names)
     scaling = None
     if not args.no_scaling:
         good = points.copy()
@@ -170,8 +216,9 @@ def run(args: argparse.Namespace) -> CommandReport:
         usable = good if np.isfinite(good).any() else points
         with progress_callback("scaling") as on_progress:
             scaling = scale_body(
-                body, names, usable, sigma, marker_set=markers, springs=springs, on_progress=on_progress
-            )
+                body, names, usable, sigma, marker_set=markers, springs=springs, length_sd=LENGTH_SD,
+                offset_sd=_place_sd(markers), on_progress=on_progress,
+            )  # fmt: skip
         body, markers = scaling.skeleton, scaling.marker_set
 
     def fitted(labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet) -> SkeletonFit:
@@ -190,6 +237,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     beads = None if args.no_beads else load_bead_springs(recording, body.name, body.joint_names)
     if beads is not None:
         markerless, fit = fit, hold_beads(beads, fit, names, points, sigma, markers, fitted)
+    fit = _surface_only(fit)
     parameters = {
         "body": str(subject), "cutoff": args.cutoff, "scaling": scaling is not None, "smooth_s": args.smooth,
         "beads": 0 if beads is None else len(beads.names),
