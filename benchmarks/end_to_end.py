@@ -1,45 +1,110 @@
-"""The whole pipeline on the sample mouse: 8 cameras of 640x480, from videos to report.
+"""The whole pipeline, 640x480, from videos to report, on all cores of this machine.
 
-    python -m benchmarks.end_to_end
+    python -m benchmarks.end_to_end [--frames 200] [--workers N]
 
-The first run compiles and is not counted; the second is timed stage by stage.
+The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
+counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
+seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fps`` is that of the longest, everything
+counted from the start of the processes to the report. The shares are of the time spent by all workers.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import resource
-import shutil
 import tempfile
+import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.reference_kernel import reference_kernel_s
-from capture.recording import load_recording
-from vivarig.pipeline import RunOptions, run_recording
-from vivarig.report.findings import load_findings
+import numpy as np
 
-SAMPLE = Path(__file__).resolve().parent.parent / "sample_data" / "mouse"
+from benchmarks.recording_cuts import cut_recording, there_and_back
+from benchmarks.reference_kernel import reference_kernel_s
+from vivarig.pipeline import RunOptions, StageOutcome, run_recording
+from vivarig.pipeline.workers import LocalWorkers
+
+LENGTH = 100
+"""Frames of the sample."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One run: its size, time by the clock, processor time and memory, and what its stages took."""
+
+    frames: int
+    cameras: int
+    seconds: float
+    cpu_seconds: float
+    peak_rss_mb: float
+    outcomes: list[StageOutcome]
+
+
+def timed_run(place: Path, frames: int, cameras: int, workers: int) -> Timing:
+    """Make a recording and run all stages on it."""
+    recording = cut_recording(place, frames=there_and_back(LENGTH, frames), cameras=cameras)
+    start = time.monotonic()
+    pool = LocalWorkers(workers)
+    try:
+        outcomes = run_recording(recording, RunOptions(), workers=pool, show=False)
+        seconds = time.monotonic() - start
+    finally:
+        pool.shutdown()
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    cpu = sum(outcome.cpu_seconds for outcome in outcomes)
+    return Timing(frames, cameras, seconds, cpu, own + pool.peak_rss_mb, outcomes)
+
+
+def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
+    """Return start-up, per frame, per camera and frame (s), and the largest misfit as a share of the value."""
+    rows = np.array([[1.0, run.frames, run.frames * run.cameras] for run in runs])
+    wanted = np.array(values)
+    line = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+    return line, float(np.abs(rows @ line / wanted - 1.0).max())
 
 
 def main() -> None:
     """Run, print the share of each stage and the JSON line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--frames", type=int, default=200, help="frames of the longest recording")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    args = parser.parse_args()
+    sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "mouse"
-        shutil.copytree(SAMPLE, place, ignore=shutil.ignore_patterns("results", "calibration"))
-        run_recording(load_recording(place))
-        shutil.rmtree(place / "results")
-        outcomes = run_recording(load_recording(place))
-        frames = load_findings(load_recording(place)).frames
-        assert RunOptions().until == outcomes[-1].name
-    total = sum(outcome.seconds for outcome in outcomes)
-    for outcome in outcomes:
-        print(f"{outcome.name:<12} {outcome.seconds:8.1f} s  {100 * outcome.seconds / total:5.1f} %")
+        timed_run(Path(folder) / "warm", 6, 8, 1)
+        runs = [timed_run(Path(folder) / f"r{k}", *size, args.workers) for k, size in enumerate(sizes)]
+    print("frames  cameras  seconds  processor s  frames/s  memory MB")
+    for run in runs:
+        print(
+            f"{run.frames:6d}  {run.cameras:7d}  {run.seconds:7.1f}  {run.cpu_seconds:11.1f}  "
+            f"{run.frames / run.seconds:8.2f}  {run.peak_rss_mb:9.0f}"
+        )
+    line, misfit = fitted(runs, [run.cpu_seconds for run in runs])
+    clock, clock_misfit = fitted(runs, [run.seconds for run in runs])
+    for what, (start, frame, camera), off in (("processor", line, misfit), ("clock", clock, clock_misfit)):
+        print(
+            f"{what} time: {start:.1f} s + {1e3 * frame:.0f} ms per frame + {1e3 * camera:.1f} ms per camera and frame "
+            f"(largest misfit {100 * off:.0f} %)"
+        )
+    longest = runs[0]
+    total = sum(outcome.seconds for outcome in longest.outcomes)
+    for outcome in longest.outcomes:
+        per_frame = 1e3 * outcome.cpu_seconds / longest.frames
+        share = 100 * outcome.seconds / total
+        print(f"{outcome.name:<12} {outcome.seconds:8.1f} s  {share:5.1f} %  {per_frame:7.1f} ms processor per frame")
     numbers = {
-        "fps": frames / total,
-        "stage_share": {outcome.name: outcome.seconds / total for outcome in outcomes},
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "frames": frames,
-        "cameras": 8,
+        "fps": longest.frames / longest.seconds,
+        "stage_share": {outcome.name: outcome.seconds / total for outcome in longest.outcomes},
+        "peak_rss_mb": max(run.peak_rss_mb for run in runs),
+        "frames": longest.frames,
+        "cameras": longest.cameras,
+        "workers": args.workers,
+        "cpu_s_per_frame": longest.cpu_seconds / longest.frames,
+        "marginal_fps": 1.0 / float(clock[1] + 8 * clock[2]),
+        "fit_cpu_s": {"start": line[0], "frame": line[1], "camera_frame": line[2], "misfit": misfit},
+        "stage_cpu_s": {outcome.name: outcome.cpu_seconds for outcome in longest.outcomes},
         "reference_kernel_s": reference_kernel_s(),
     }
     print(json.dumps(numbers))
