@@ -13,10 +13,11 @@ from example_rigs import ring
 from calibration.errors import InputError
 from calibration.rig_formats import write_rig
 from capture.humaneva_folder import find_sequences, open_sequence
-from capture.recording import Footage, Recording, save_recording
+from capture.recording import Footage, Recording, load_recording, save_recording
 from capture.results import create_results, text_array
 from capture.video import write_video
 from skeleton.humaneva import MARKERS
+from skeleton.humaneva_sets import FrameSet, frames_of_set
 from skeleton.motion_files import MarkerSeries, write_motion
 from vivarig.cli import main
 from vivarig.evaluation import load_truth
@@ -89,9 +90,9 @@ def test_truth_of_another_rate_and_other_names(recording: Path, rng: np.random.G
     assert main(["evaluate", str(recording), "--truth", str(recording / "truth.trc")]) == 2, "no common names, no map"
 
 
-def humaneva_folder(root: Path, truth: np.ndarray) -> None:
+def humaneva_folder(root: Path, truth: np.ndarray, subject: str = "S2", mocap_start: int = 3) -> None:
     """Write a sequence in HumanEva's exact layout: mocap at twice the image rate, starting at its frame 3."""
-    place = root / "S2"
+    place = root / subject
     for name in ("Image_Data", "Sync_Data", "Mocap_Data", "Calibration_Data"):
         (place / name).mkdir(parents=True)
     rig = ring(2)
@@ -99,7 +100,7 @@ def humaneva_folder(root: Path, truth: np.ndarray) -> None:
     for camera in rig:
         clip = [np.full((480, 640, 3), k, np.uint8) for k in range(3)]
         write_video(place / "Image_Data" / f"Walking_1_({camera.name}).avi", clip, 60.0)
-        (place / "Sync_Data" / f"Walking_1_({camera.name}).ofs").write_text("1\n3\n2\n")
+        (place / "Sync_Data" / f"Walking_1_({camera.name}).ofs").write_text(f"1\n{mocap_start}\n2\n")
     step = truth[1] - truth[0]
     fine = np.stack([truth[0] + (k - 2) / 2 * step for k in range(2 * FRAMES + 4)])  # mocap frame 3 is image frame 1
     by_name = {name: fine[:, index] for index, name in enumerate(MARKERS)}
@@ -131,13 +132,53 @@ def test_humaneva_layout(recording: Path, tmp_path: Path) -> None:
         open_sequence(tmp_path / "he", "S1", "Box_1")
 
 
+def test_sets_and_splits(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty images from 580 on of S1 Walking_1: validation ends with image 590, so eleven of them are its."""
+    truth = load_truth(recording / "truth.h5")
+    order = [truth.names.index(name) for name in MARKERS]
+    humaneva_folder(tmp_path / "he", truth.positions[:, order], subject="S1", mocap_start=3 - 2 * 579)
+    words = ("--humaneva", str(tmp_path / "he"), "S1", "Walking_1", "--first-image", "580")
+    assert scored(recording, *words)["frames_valid"] == FRAMES
+    assert scored(recording, *words, "--set", "validate")["frames_valid"] == 11
+    assert scored(recording, *words, "--set", "train")["frames_valid"] == 9
+    assert main(["evaluate", str(recording), *words, "--set", "test"]) == 2
+    assert "has no set 'test'; it has validate, train, all" in capsys.readouterr().err
+
+
+def test_frames_of_the_sets() -> None:
+    assert frames_of_set("S1", "Walking_1", "train") == FrameSet("HumanEvaI", "Train", 591, 1203)
+    assert frames_of_set("S4", "Box_2", "test") == FrameSet("HumanEvaI", "Test", 6, 574)
+    assert frames_of_set("S4", "Combo_4", "2") == FrameSet("HumanEvaII", "Test", 2, 700)
+    with pytest.raises(InputError, match="all test"):
+        frames_of_set("S2", "Combo_1", "train")
+    with pytest.raises(InputError, match="no frames are known for S9/Walking_1"):
+        frames_of_set("S9", "Walking_1", "all")
+
+
+def test_a_recording_from_a_sequence(recording: Path, tmp_path: Path) -> None:
+    """The second camera's file says that its image 3 was taken with the first one's image 1: offset 2."""
+    humaneva_folder(tmp_path / "he", np.zeros((FRAMES, 15, 3)))
+    (tmp_path / "he" / "S2" / "Sync_Data" / "Walking_1_(cam2).ofs").write_text("3\n3\n2\n")
+    assert main(["convert", str(tmp_path / "he"), str(tmp_path / "walk"), "--humaneva", "S2", "Walking_1"]) == 0
+    made = load_recording(tmp_path / "walk")
+    assert [one.offset_frames for one in made.footage] == [0, 2]
+    assert made.subject == "human" and made.rate_hz == 60 and made.need_rig().names == ("cam1", "cam2")
+    assert made.footage[0].source.parent.name == "Image_Data", "nothing is copied"
+
+
 def test_submission(recording: Path) -> None:
+    """The layout that HumanEva's own reader takes: named limb ends, 20 of them, elbows and knees twice."""
     target = recording / "submission.xml"
-    scored(recording, "--submission", str(target))
+    scored(recording, "--submission", str(target), "--first-image", "6")
     root = ElementTree.parse(target).getroot()
+    assert root.tag == "SEQUENCE" and root.get("FrameStart") == "6" and root.get("FrameEnd") == str(FRAMES + 5)
     frames = root.findall("Frame")
-    assert len(frames) == FRAMES and frames[0].findtext("Number") == "1"
-    assert len(list(frames[0].find("Pose") or [])) == 15
+    assert len(frames) == FRAMES and frames[0].findtext("Number") == "6"
+    joints = {joint.findtext("Name"): joint for joint in frames[0].findall("Pose/Joint")}
+    assert len(joints) == 20 and all(joint.findtext("Enabled") == "1" for joint in joints.values())
+    assert [joints["upperLArmDistal"].findtext(axis) for axis in "XYZ"] == [
+        joints["lowerLArmProximal"].findtext(axis) for axis in "XYZ"
+    ]
 
 
 def test_missing_truth(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:

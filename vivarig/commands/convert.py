@@ -9,7 +9,9 @@ from pathlib import Path
 from calibration.errors import InputError
 from calibration.rig import UNITS_MM
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
+from capture.humaneva_folder import open_sequence
 from skeleton.motion_files import READERS, SUFFIXES, WRITERS, JointMotion, MarkerSeries, read_motion, write_motion
+from vivarig.humaneva_recording import make_recording
 from vivarig.reporting import CommandReport
 
 HELP = (
@@ -17,7 +19,9 @@ HELP = (
     "recognised from its content, the output's from its suffix; --from and --to name them. What the target cannot hold "
     "is said, and refused unless --lossy."
 )
-EXAMPLE = "  vivarig convert calibration.toml mayacams/ --to mayacam2\n  vivarig convert walk.c3d walk.trc"
+EXAMPLE = """  vivarig convert calibration.toml mayacams/ --to mayacam2
+  vivarig convert walk.c3d walk.trc
+  vivarig convert HumanEva_I s1_walking --humaneva S1 Walking_1"""
 
 #: What a suffix of the output means for rigs, where it means one thing.
 _BY_SUFFIX = {".toml": "anipose", ".yml": "opencv", ".yaml": "opencv", ".mat": "dannce", ".csv": "dlt"}
@@ -43,15 +47,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--up", choices=("x", "y", "z"), help="motion: the input's upward axis")
     parser.add_argument("--y-up", action="store_true", help="DLT: the image's y grows upwards")
     parser.add_argument("--lossy", action="store_true", help="drop what the target format cannot hold")
+    parser.add_argument(
+        "--humaneva", nargs=2, metavar=("SUBJECT", "ACTION"),
+        help="IN is the root of HumanEva: describe this sequence as a recording folder OUT; nothing is copied",
+    )  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Convert, rig or motion, whichever the input is."""
     if not args.source.exists():
         raise InputError(f"{args.source}: no such file or folder")
+    if args.humaneva is not None:
+        return _describe_sequence(args)
     if _is_motion(args):
         return _convert_motion(args)
     return _convert_rig(args)
+
+
+def _describe_sequence(args: argparse.Namespace) -> CommandReport:
+    subject, action = args.humaneva
+    recording = make_recording(open_sequence(args.source, subject, action), args.target)
+    offsets = ", ".join(f"{one.name} {one.offset_frames:g}" for one in recording.footage)
+    lines = [f"wrote {args.target}: {len(recording.footage)} cameras; offsets in frames: {offsets}"]
+    plates = sum(one.background is not None for one in recording.footage)
+    lines.append(f"  background plates: {plates}; now: vivarig run {args.target}")
+    return CommandReport(lines, {"target": str(args.target), "cameras": [one.name for one in recording.footage]})
 
 
 def _is_motion(args: argparse.Namespace) -> bool:

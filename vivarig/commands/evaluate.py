@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from calibration.errors import InputError
 from capture.humaneva_folder import open_sequence
 from capture.recording import Recording, load_recording
 from skeleton.humaneva import limb_ends_from_joints, official_scores, truth_from_points
+from skeleton.humaneva_sets import SETS, frames_of_set
 from skeleton.motion_files import read_motion
 from skeleton.scoring import JointScores, score_joints
 from vivarig.bead_evaluation import bead_errors
@@ -35,7 +37,7 @@ HELP = (
 )
 EXAMPLE = """  vivarig evaluate mouse_07
   vivarig evaluate walk --truth walk.c3d --map joints.toml --csv errors.csv --plot errors.png
-  vivarig evaluate s4 --humaneva HumanEva_II S4 Combo_4 --mode relative
+  vivarig evaluate s4 --humaneva HumanEva_II S4 Combo_4 --mode relative --set 1
   vivarig evaluate rat_03 --truth beads"""
 
 
@@ -55,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the official HumanEva error",
     )  # fmt: skip
     parser.add_argument("--first-image", type=int, default=1, metavar="N", help="HumanEva image number of our frame 0")
+    parser.add_argument("--set", dest="frame_set", choices=SETS, help="only the frames of this HumanEva set")
     parser.add_argument("--pck", type=float, default=None, metavar="MM", help="also the share of joints within MM")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the errors of every frame and joint")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the errors (.png, .pdf, .svg)")
@@ -68,7 +71,7 @@ def run(args: argparse.Namespace) -> CommandReport:
         return _beads(recording)
     estimate = load_estimate(recording.results)
     if args.submission is not None:
-        write_submission(args.submission, recording.name, estimate)
+        _submit(args, recording, estimate)
     if args.humaneva is not None:
         scores = _humaneva(args, estimate)
         lines = score_lines(f"HumanEva, {args.mode}", scores)
@@ -90,6 +93,12 @@ def run(args: argparse.Namespace) -> CommandReport:
         write_score_plot(args.plot, scores, estimate.trust, recording.name)
         lines.append(f"wrote {args.plot}")
     return CommandReport(lines, numbers)
+
+
+def _submit(args: argparse.Namespace, recording: Recording, estimate: JointSeries) -> None:
+    subject, action = args.humaneva[1:] if args.humaneva is not None else (recording.name, "")
+    dataset = "HumanEvaII" if (subject, action) in (("S2", "Combo_1"), ("S4", "Combo_4")) else "HumanEvaI"
+    write_submission(args.submission, subject, action, estimate, first_frame=args.first_image, dataset=dataset)
 
 
 def _plain(
@@ -130,7 +139,17 @@ def _humaneva(args: argparse.Namespace, estimate: JointSeries) -> JointScores:
     names, e, t = common_joints(ours, series, {name: name for name in truth}, offset_frames=float(at[0]))
     ends_e = limb_ends_from_joints({name: e[:, i] for i, name in enumerate(names)})
     ends_t = limb_ends_from_joints({name: t[:, i] for i, name in enumerate(names)})
-    return official_scores(ends_e, ends_t, mode=args.mode)
+    scores = official_scores(ends_e, ends_t, mode=args.mode)
+    if args.frame_set is None:
+        return scores
+    chosen = frames_of_set(subject, action, args.frame_set)
+    images = args.first_image + np.arange(len(scores.valid))
+    inside = (images >= chosen.first) & (images <= chosen.last)
+    if not inside.any():
+        raise InputError(
+            f"no frame is in set '{args.frame_set}' (images {chosen.first} to {chosen.last}); is --first-image right?"
+        )
+    return replace(scores, valid=scores.valid & inside)
 
 
 def _beads(recording: Recording) -> CommandReport:
