@@ -12,6 +12,7 @@ from capture.recording import Recording, load_recording
 from skeleton.scoring import JointScores, score_joints
 from vivarig.evaluation import common_joints, load_estimate, load_joint_map, load_truth
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
+from vivarig.pipeline.spans import LENGTH
 from vivarig.pipeline.stages import options_of, run_stage
 from vivarig.report.findings import Findings, load_findings
 from vivarig.reporting import CommandReport
@@ -68,10 +69,21 @@ def report(folder: Path | str, **options: object) -> CommandReport:
     return _stage("report", folder, options)
 
 
-def run(folder: Path | str, *, until: str = "report", **stage_options: dict[str, object]) -> list[StageOutcome]:
-    """Run all stages up to ``until``, keeping what is done; options per stage: ``hull={"voxel": 2}``."""
+def run(
+    folder: Path | str,
+    *,
+    until: str = "report",
+    workers: int | None = None,
+    part_frames: int = LENGTH,
+    **stage_options: dict[str, object],
+) -> list[StageOutcome]:
+    """Run all stages up to ``until``, keeping what is done; options per stage: ``hull={"voxel": 2}``.
+
+    ``workers``: processes to use, None for one per core. ``part_frames``: most frames of the parts that the work is cut
+    into; the track depends on it a little, on the workers not at all.
+    """
     options = {stage: _words(dict(given)) for stage, given in stage_options.items()}
-    return run_recording(load_recording(folder), RunOptions(until, options))
+    return run_recording(load_recording(folder), RunOptions(until, options, workers, part_frames=part_frames))
 
 
 def load_results(folder: Path | str) -> Findings:

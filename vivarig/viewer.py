@@ -33,6 +33,7 @@ class Viewer:
         self._toggles: dict[str, Any] = {}
         self._build_controls()
         self._draw_cameras()
+        self._stand_back()
         self.show(0)
 
     @property
@@ -68,6 +69,40 @@ class Viewer:
                     wxyz=quaternion_from_rotation(world_from_camera.rotation),
                     position=world_from_camera.translation * _MM,
                 )  # fmt: skip
+
+    def _stand_back(self) -> None:
+        """Let new visitors look at where the subject went, from twice its range; draw a floor below it."""
+        points = self._whereabouts()
+        if points is None:
+            return
+        low, high = points.min(axis=0), points.max(axis=0)
+        middle, size = (low + high) / 2, max(float(np.linalg.norm(high - low)), 0.1)
+        self.server.initial_camera.look_at = middle
+        self.server.initial_camera.position = middle + size * np.array([0.8, -1.2, 0.7])
+        for key, handle in self._handles.items():
+            if key.startswith("camera/"):
+                handle.scale = 0.1 * float(np.linalg.norm(handle.position - middle))
+        step = 10.0 ** np.floor(np.log10(size))
+        self.server.scene.add_grid(
+            "/floor", width=4 * size, height=4 * size, cell_size=step / 2, section_size=step,
+            position=(float(middle[0]), float(middle[1]), min(float(low[2]), 0.0)),
+        )  # fmt: skip
+
+    def _whereabouts(self) -> np.ndarray | None:
+        """Return points (n, 3) of the subject over the whole recording, in scene units; None where nothing is known."""
+        found = self.findings
+        if found.skeleton is not None:
+            points = found.skeleton.positions.reshape(-1, 3)
+        elif found.track is not None:
+            points = found.track.markers.reshape(-1, 3)
+        elif found.beads is not None:
+            points = found.beads.positions.reshape(-1, 3)
+        elif found.hull is not None and (found.hull.volume > 0).any():
+            points = read_hull(found.hull.path, int(np.argmax(found.hull.volume > 0))).vertices
+        else:
+            return None
+        points = points[np.isfinite(points).all(axis=1)] * _MM
+        return points if len(points) else None
 
     def show(self, frame: int) -> None:
         """Draw one frame."""

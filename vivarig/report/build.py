@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from calibration.arrays import Floats
 from calibration.errors import InputError
 from calibration.files import write_text
 from calibration.transforms import rotation_from_quaternion
@@ -145,20 +146,45 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     if findings.track is None:
         return
     page.heading("Tracked surface and skeleton")
-    page.note("Orange: outline of the tracked template. White and red: skeleton. Over the cameras' own images.")
     middle = findings.frames // 2
-    sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"))
-    page.picture(data_uri(sheet), f"all cameras at frame {middle} with template and skeleton")
-    agreement = findings.track.agreement
-    per_frame = agreement if agreement.ndim == 1 else np.nanmean(agreement, axis=1)
-    worst = np.argsort(np.where(np.isfinite(per_frame), per_frame, -1.0), kind="stable")[:_WORST]
     page.note(
-        "Worst frames, by agreement of the template with the silhouettes: "
-        + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f})" for frame in worst)
+        f"Over the cameras' own images, around the subject, frame {middle} "
+        f"({_trust_words(findings, middle)}): orange the tracked surface, white and red the skeleton."
+    )
+    sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "surface"), near=True)
+    page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
+    sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"), near=True)
+    page.picture(data_uri(sheet), f"all cameras at frame {middle} with template outline and skeleton")
+    per_frame = findings.track.agreement
+    worst = _worst_frames(per_frame)
+    page.note(
+        "Worst frames, by agreement of the template with the silhouettes (green): "
+        + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f}, {_trust_words(findings, frame)})" for frame in worst)
     )
     few = _cameras(findings)[:4]
-    sheet = contact_sheet(findings, few, [int(frame) for frame in worst], ("silhouette", "template", "skeleton"))
+    sheet = contact_sheet(findings, few, worst, ("silhouette", "template", "skeleton"))
     page.picture(data_uri(sheet), "worst frames")
+
+
+def _trust_words(findings: Findings, frame: int) -> str:
+    assert findings.track is not None
+    words = ("trusted", "doubtful", "lost")[int(findings.track.trust[frame])]
+    code = int(findings.track.reason[frame])
+    known = findings.track.reasons
+    return f"{words}: {known[code]}" if words != "trusted" and 0 < code < len(known) else words
+
+
+def _worst_frames(agreement: Floats) -> list[int]:
+    """Return the frames of the least agreement, lost ones first, each apart from the others in time."""
+    order = np.argsort(np.where(np.isfinite(agreement), agreement, -1.0), kind="stable")
+    apart = max(1, len(order) // (4 * _WORST))
+    chosen: list[int] = []
+    for frame in order:
+        if all(abs(int(frame) - other) >= apart for other in chosen):
+            chosen.append(int(frame))
+        if len(chosen) == _WORST:
+            break
+    return chosen
 
 
 def _silhouette_section(page: Page, findings: Findings) -> None:

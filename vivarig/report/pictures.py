@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.arrays import Bytes, Floats
 from calibration.cameras import Camera
@@ -53,7 +54,7 @@ def _stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, fram
 
 
 def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) -> Bytes | None:
-    """Return a camera's image with silhouette, hull, template or skeleton drawn over it (words in ``what``)."""
+    """Return a camera's image with what is asked for drawn over it: silhouette, hull, template (surface), skeleton."""
     image = _image_at(findings, camera, frame)
     rig = findings.recording.rig
     if image is None:
@@ -73,30 +74,62 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
     if "template" in what and findings.track is not None and frame < findings.track.frames:
         vertices = findings.track.vertices_at(frame)
         if np.isfinite(vertices).all():
+            if "surface" in what:
+                _shaded(image, view, vertices, findings.track.faces)
             _outline(image, mesh_silhouette(view, vertices, findings.track.faces), TEMPLATE)
     if "skeleton" in what and findings.skeleton is not None and frame < len(findings.skeleton.positions):
         _stick_figure(image, view, findings.skeleton, frame)
     return image
 
 
-def _tile(image: Bytes | None, label: str) -> Bytes:
+def _shaded(image: Bytes, camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> None:
+    """Lay the template over an image, lit from the camera, half transparent; far faces first."""
+    pixels = camera.project(vertices)
+    corners = vertices[faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    towards = camera.centre - corners.mean(axis=1)
+    distance = np.linalg.norm(towards, axis=1)
+    cosine = np.einsum("fi,fi->f", normals, towards) / np.maximum(np.linalg.norm(normals, axis=1) * distance, 1e-12)
+    seen = np.flatnonzero((cosine > 0) & np.isfinite(pixels[faces]).all(axis=(1, 2)))
+    layer = image.copy()
+    fine = np.round(np.clip(pixels, -9999, 9999) * 16).astype(np.int32)
+    for face in seen[np.argsort(-distance[seen], kind="stable")]:
+        colour = tuple(float(c) * (0.25 + 0.75 * cosine[face]) for c in TEMPLATE)
+        cv2.fillConvexPoly(layer, fine[faces[face]], colour, cv2.LINE_8, shift=4)
+    cv2.addWeighted(layer, 0.65, image, 0.35, 0.0, dst=image)
+
+
+def _tile(image: Bytes | None, label: str, box: tuple[int, int, int, int] | None = None) -> Bytes:
     if image is None:
         tile = np.full((TILE_WIDTH * 3 // 4, TILE_WIDTH, 3), 40, np.uint8)
         label += " (no image)"
     else:
+        if box is not None:
+            image = image[box[1] : box[3], box[0] : box[2]]
         height = round(image.shape[0] * TILE_WIDTH / image.shape[1])
-        tile = np.asarray(cv2.resize(image, (TILE_WIDTH, height), interpolation=cv2.INTER_AREA))
+        kind = cv2.INTER_AREA if image.shape[1] > TILE_WIDTH else cv2.INTER_CUBIC
+        tile = np.asarray(cv2.resize(image, (TILE_WIDTH, height), interpolation=kind))
     cv2.rectangle(tile, (0, 0), (10 + 8 * len(label), 20), (30, 30, 30), -1)
     cv2.putText(tile, label, (5, 15), cv2.FONT_HERSHEY_SIMPLEX, 0.42, (255, 255, 255), 1)
     return tile
 
 
 def contact_sheet(
-    findings: Findings, cameras: Sequence[str], frames: Sequence[int], what: Sequence[str], columns: int = 4
+    findings: Findings,
+    cameras: Sequence[str],
+    frames: Sequence[int],
+    what: Sequence[str],
+    columns: int = 4,
+    *,
+    near: bool = False,
 ) -> Bytes:
-    """Return tiles of every camera and frame asked, ``columns`` in a row, each labelled."""
+    """Return labelled tiles of every camera and frame asked, ``columns`` in a row; ``near``: cut to the subject."""
     tiles = [
-        _tile(overlay(findings, camera, frame, what), f"{camera}  frame {frame}")
+        _tile(
+            overlay(findings, camera, frame, what),
+            f"{camera}  frame {frame}",
+            _crop_box(findings, camera, frame) if near else None,
+        )
         for frame in frames
         for camera in cameras
     ]
@@ -107,15 +140,19 @@ def contact_sheet(
     return np.vstack(rows)
 
 
-def crop_box(positions: Floats, camera: Camera, margin: float = 0.25) -> tuple[int, int, int, int]:
-    """Return (left, top, right, bottom) px of a camera's image around 3D points, with a margin."""
-    pixels = camera.project(positions.reshape(-1, 3))
-    pixels = pixels[np.isfinite(pixels).all(1)]
-    width, height = camera.size
-    if not len(pixels):
-        return 0, 0, width, height
-    low, high = pixels.min(0), pixels.max(0)
-    extra = margin * (high - low).max() + 8
-    left, top = np.clip(low - extra, 0, [width - 2, height - 2]).astype(int)
-    right, bottom = np.clip(high + extra, [2, 2], [width, height]).astype(int)
-    return int(left), int(top), int(max(right, left + 2)), int(max(bottom, top + 2))
+def _crop_box(findings: Findings, camera: str, frame: int) -> tuple[int, int, int, int] | None:
+    """Return (left, top, right, bottom) px around the tracked subject, 4 to 3; None where it is not in the image."""
+    if findings.track is None or findings.recording.rig is None or frame >= findings.track.frames:
+        return None
+    view = findings.recording.rig[camera]
+    pixels = view.project(findings.track.markers[frame])
+    width, height = view.size
+    inside = np.isfinite(pixels).all(axis=1) & (pixels >= 0).all(axis=1) & (pixels < [width, height]).all(axis=1)
+    if np.count_nonzero(inside) < 3:
+        return None
+    low, high = pixels[inside].min(axis=0), pixels[inside].max(axis=0)
+    side = min(max(float(high[0] - low[0]), 4 / 3 * float(high[1] - low[1]), 60.0) * 1.3, width, 4 / 3 * height)
+    left, top = (low + high - [side, 0.75 * side]) / 2
+    left = int(np.clip(left, 0, width - side))
+    top = int(np.clip(top, 0, height - 0.75 * side))
+    return left, top, left + int(side), top + int(0.75 * side)

@@ -1,0 +1,91 @@
+"""The whole line on a small recording: tracking in parts, killed on the way, and what comes after it."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_recordings import cut_recording, differences
+
+from capture.recording import load_recording
+from vivarig.parts import track
+from vivarig.pipeline import RunOptions, run_recording
+from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.spans import Span
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+#: Six frames in two parts; the size is given, so that no search for it is repeated after each kill.
+OPTIONS = RunOptions("skeleton", {"track": {"scale": "1.06"}}, workers=1, part_frames=3)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small recording with all stages but the report done, undisturbed."""
+    place = tmp_path_factory.mktemp("whole") / "undisturbed"
+    run_recording(cut_recording(place, frames=6, cameras=3), OPTIONS)
+    return place
+
+
+KILLED = """
+import os, sys
+from capture.recording import load_recording
+from vivarig.parts import track
+from vivarig.pipeline.runner import run_recording
+sys.path.insert(0, sys.argv[3])
+from test_whole_line import OPTIONS
+{patch}
+run_recording(load_recording(sys.argv[1]), OPTIONS)
+"""
+IN_THE_SECOND_PART = """
+work, calls = track.work, []
+def deadly(job, phase, span):
+    calls.append(span)
+    if len(calls) == 2:
+        os._exit(9)
+    work(job, phase, span)
+track.work = deadly
+"""
+BEFORE_JOINING = "track.join = lambda job: os._exit(9)"
+
+
+def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gone without a word in its second part, then before the parts are joined: no part is tracked twice."""
+    place = tmp_path / "copy"
+    shutil.copytree(finished, place)
+    for name in ("track.h5", "skeleton.h5"):
+        (place / "results" / name).unlink()
+    for patch in (IN_THE_SECOND_PART, BEFORE_JOINING):
+        words = [sys.executable, "-c", KILLED.format(patch=patch), str(place), "", str(Path(__file__).parent)]
+        paths = [str(REPOSITORY), str(REPOSITORY / "tests")]
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
+        assert subprocess.run(words, env=environment, check=False).returncode == 9
+    tracked: list[Span] = []
+    work = track.work
+
+    def watched(job: Job, phase: str, span: Span) -> None:
+        tracked.append(span)
+        work(job, phase, span)
+
+    monkeypatch.setattr(track, "work", watched)
+    run_recording(load_recording(place), OPTIONS)
+    assert tracked == []
+    assert not differences(place, finished)
+
+
+def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executed as it is; the stages are done, so that it only makes the report."""
+    keep = {"track": {"scale": "1.06"}}
+    import vivarig
+
+    run = vivarig.run
+    monkeypatch.setattr(vivarig, "run", lambda folder: run(folder, workers=1, part_frames=3, **keep), raising=False)
+    monkeypatch.setattr(sys, "argv", ["notebook.py", str(finished)])
+    runpy.run_path(str(REPOSITORY / "docs" / "notebook.py"))
+    out = capsys.readouterr().out
+    assert "silhouettes: kept" in out and "track: kept" in out and "report: done" in out
+    assert "mean joint error" in out and "6 frames" in out
