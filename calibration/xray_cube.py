@@ -222,7 +222,7 @@ def _identify(
     light: Mapping[str, LensCamera],
     rough: LensCamera | None,
 ) -> CubeMatch:
-    who = f"camera '{item.camera}', cube position {item.position}"
+    who = f"camera '{item.camera}', cube position {item.position + 1}"
     if len(spots) < MIN_BEADS:
         raise SolveError(f"{who}: {len(spots)} cube beads visible, wanted at least {MIN_BEADS}", spots)
     ideal = _ideal(item.camera, spots.pixels, maps, light)
@@ -234,7 +234,11 @@ def _identify(
             raise InputError(f"{who}: unknown cube bead '{name}'")
         hints[cube.names.index(name)] = _ideal(item.camera, np.asarray(pixel), maps, light)
     size = (item.image.shape[1], item.image.shape[0])
-    match = identify_cube(ideal, cube.points, size, who=who, guess=rough, lens=lens, hints=hints or None)
+    try:
+        match = identify_cube(ideal, cube.points, size, who=who, guess=rough, lens=lens, hints=hints or None)
+    except SolveError as error:
+        # The report is for a picture of the image as brought.
+        raise SolveError(str(error), spots) from None
     if match.rival_beads >= 0.9 * len(match) and match.rival_rms_px < 3.0 * match.rms_px:
         raise SolveError(
             f"{who}: the cube looks the same from two sides ({len(match)} and {match.rival_beads} beads fit);"

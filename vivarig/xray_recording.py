@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 from numpy.typing import NDArray
 
 from calibration.arrays import Bytes
@@ -121,8 +122,27 @@ def open_clip(recording: Recording, cameras: Sequence[str]) -> RecordingClip:
     lengths = [len(stack) - offset for stack, offset in zip(stacks, offsets, strict=True)]
     if len(set(lengths)) > 1:
         said = ", ".join(f"{name} {n}" for name, n in zip(cameras, lengths, strict=True))
-        raise InputError(f"{recording.folder}: views of different length: {said} frames; cut them alike or set offset")
+        picture = write_picture(XrayFolder.of(recording).results / "lengths.png", _ends(cameras, stacks, offsets))
+        raise InputError(
+            f"{recording.folder}: views of different length: {said} frames; cut them alike or set offset;"
+            f" first and last frame of each: {picture}"
+        )
     return RecordingClip(tuple(cameras), stacks, offsets, lengths[0])
+
+
+def _ends(cameras: Sequence[str], stacks: Sequence[ImageStack], offsets: Sequence[int]) -> Bytes:
+    """Return the first and the last frame of each view, one row per view: what the views show when they end."""
+    rows: list[Bytes] = []
+    for name, stack, offset in zip(cameras, stacks, offsets, strict=True):
+        cells: list[Bytes] = []
+        for number in (offset, len(stack) - 1):
+            grey = next(iter(stack.read(number, number + 1)))
+            cell = np.asarray(grey * (255.0 / max(int(grey.max()), 1)), dtype=np.uint8)
+            cell = np.asarray(cv2.resize(cell, (384, 384), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+            cv2.putText(cell, f"{name}: {number}", (8, 20), cv2.FONT_HERSHEY_SIMPLEX, 0.5, 255, 1)
+            cells.append(cell)
+        rows.append(np.hstack(cells))
+    return np.vstack(rows)
 
 
 def write_picture(path: Path, picture: Bytes) -> Path:

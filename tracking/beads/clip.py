@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -200,6 +201,9 @@ def recover_lost(
     sides: list[Polarity] = list(polarity) if polarity is not None else ["dark"] * len(tracks.cameras)
     first = clip.block(0, 1)[0]
     blind = [blind_rim(grey_image(image), side) for image, side in zip(first, sides, strict=True)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a bead never seen in a view has no usual fit there
+        usual = np.nanmedian(np.trace(tracks.covariance, axis1=3, axis2=4), axis=0)
     for t in np.flatnonzero(wanted.any(axis=(1, 2))):
         images = clip.block(int(t), int(t) + 1)[0]
         for c, b in zip(*np.nonzero(wanted[t]), strict=True):
@@ -216,7 +220,9 @@ def recover_lost(
                 grey, table, near, np.array([sigma]), np.array([contrast]), hold=False, blind=blind[c]
             )
             alike = np.isfinite(fitted).all() and np.abs(np.log(fitted[0, 2:] / [sigma, contrast])).max() < np.log(1.7)
-            if alike and np.hypot(*(fitted[0, :2] - expected[t, c, b])) < reach_px:
+            # A fit far worse than this bead's others holds something else as well.
+            clean = np.trace(cov[0]) < 5.0 * usual[c, b]
+            if alike and clean and np.hypot(*(fitted[0, :2] - expected[t, c, b])) < reach_px:
                 pixels[t, c, b], covariance[t, c, b] = fitted[0, :2], cov[0]
                 status[t, c, b] = PointStatus.TRACKED
     return BeadTracks(tracks.names, tracks.cameras, pixels, covariance, status, tracks.sigma, tracks.contrast)

@@ -152,7 +152,8 @@ def reconstruct(
     motion = triangulate_beads(tracks, rig, maps)
     spikes = find_spikes(tracks, motion.positions, [rig[name] for name in tracks.cameras])
     if spikes.any():
-        tracks = _dropped(tracks, spikes)
+        # What is left of a short return once its jumps are out was no return.
+        tracks = without_islands(_dropped(tracks, spikes))
         motion = triangulate_beads(tracks, rig, maps)
     fitted, groups = find_bones(motion, bones)
     wrong = np.zeros(motion.positions.shape[:2], dtype=bool)

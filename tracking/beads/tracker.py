@@ -44,6 +44,7 @@ class TrackerSettings:
         missing_cost: price (chi square) of saying "not seen"; a match that costs more is not believed.
         contrast_ratio: a spot whose contrast changed by more than this factor is another thing.
         sigma_ratio: the same for its radius.
+        mass_ratio: a spot with more attenuation over its area than this, relative to the bead's, holds something else.
         max_epipolar: in units of the geometry's sigma; a pair beyond is not one bead.
         coast_frames: frames a bead may be lost before it comes back only if another view or bone agrees.
     """
@@ -54,6 +55,7 @@ class TrackerSettings:
     missing_cost: float = 16.0
     contrast_ratio: float = 2.6
     sigma_ratio: float = 1.8
+    mass_ratio: float = 1.5
     max_epipolar: float = 4.5
     coast_frames: int = 4
 
@@ -89,6 +91,7 @@ class BeadTracker:
         )
         self.sigma = np.full((self.views, self.beads), np.nan)
         self.contrast = np.full((self.views, self.beads), np.nan)
+        self.blur = np.full((self.views, self.beads), np.nan)
         self.lost = np.zeros((self.views, self.beads), dtype=np.int64)
         self.pixels = np.full((self.views, self.beads, 2), np.nan)
         self.covariance = np.full((self.views, self.beads, 2, 2), np.nan)
@@ -120,6 +123,7 @@ class BeadTracker:
             if fitted[b]:
                 self.pixels[view, b] = pixels[b]
                 self.covariance[view, b] = spots.covariance[b]
+                self.blur[view, b] = np.trace(spots.covariance[b])
                 self.status[view, b] = PointStatus.TRACKED
             else:
                 self.lost[view, b] = 1
@@ -200,7 +204,8 @@ class BeadTracker:
                 if not np.isfinite(fitted).all():
                     continue
                 for k in range(2):
-                    number = _number(found, tall, fitted[k, :2], float(fitted[k, 3]))
+                    # The maximum of their common blob lies between them and is neither.
+                    number = _number(found, tall, fitted[k, :2], float(fitted[k, 3]), same_px=0.1)
                     lists[a][view].append(number)
                     lists[b][view].append(number)
 
@@ -213,7 +218,7 @@ class BeadTracker:
             row: list[Floats] = []
             for view in range(self.views):
                 index = lists[b][view]
-                cost = heavy_tailed(self.filters.distance2(view, b, points[view][index], 0.4))
+                cost = self._distance_cost(view, b, points[view][index], 0.4)
                 cost = cost + (np.log(heights[view][index] / self.contrast[view, b]) / 0.45) ** 2
                 row.append(cost)
             costs.append(row)
@@ -241,26 +246,83 @@ class BeadTracker:
                 self._accept(view, int(own), given[view, own], np.eye(2) * 0.5**2, PointStatus.GIVEN)
             chosen = [b for b in range(self.beads) if not fixed[b] and choice[b] and choice[b][view] != NOBODY]
             centres = {b: points[view][choice[b][view]] for b in chosen}
+            # What the user fixed stays, but its spot is there and must not be taken for part of another.
+            centres |= {int(b): given[view, b] for b in np.flatnonzero(fixed)}
+            kept: dict[int, tuple[Floats, Floats, PointStatus]] = {}
             for group in _close_groups(centres, self.sigma[view]):
-                at = np.array([centres[b] for b in group])
-                fitted, cov = refine_group(
-                    image,
-                    self.tables[view],
-                    at,
-                    self.sigma[view, group],
-                    self.contrast[view, group],
-                    hold=len(group) > 1,
-                    blind=self.blind[view],
-                )
-                for k, b in enumerate(group):
-                    if self._looks_like(view, b, fitted[k], at[k]):
-                        kind = PointStatus.OVERLAPPING if len(group) > 1 else PointStatus.TRACKED
-                        self._accept(view, b, fitted[k, :2], cov[k], kind)
-                        if kind == PointStatus.TRACKED:
-                            self._remember(view, b, fitted[k])
+                present, fitted, cov = self._fit_group(image, view, group, centres, fixed)
+                kind = PointStatus.OVERLAPPING if len(present) > 1 else PointStatus.TRACKED
+                for k, b in enumerate(present):
+                    if not fixed[b] and self._looks_like(view, b, fitted[k], centres[b]):
+                        kept[b] = fitted[k], cov[k], kind
+            for b, (values, cov, kind) in kept.items():
+                veil = self._veil(view, b, values, cov, kept) if kind == PointStatus.TRACKED else 0.0
+                if veil > 0.0:
+                    cov, kind = cov + veil**2 * np.eye(2), PointStatus.OVERLAPPING
+                self._accept(view, b, values[:2], cov, kind)
+                if kind == PointStatus.TRACKED:
+                    self._remember(view, b, values, cov)
         for view in range(self.views):
             gone = ~np.isfinite(self.pixels[view, :, 0])
             self.lost[view] = np.where(gone, self.lost[view] + 1, 0)
+
+    def _distance_cost(self, view: int, b: int, pixels: Floats, noise_px: float) -> Floats:
+        """Return the price of (..., 2) places; sudden motion is for a bead just seen, not for one that returns."""
+        distance2 = self.filters.distance2(view, b, pixels, noise_px)
+        return heavy_tailed(distance2) if self._was_lost[view, b] == 0 else distance2
+
+    def _fit_group(
+        self, image: NDArray[Any], view: int, group: list[int], centres: Mapping[int, Floats], fixed: Bools
+    ) -> tuple[list[int], Floats, Floats]:
+        """Fit beads that overlap; one that the image has no attenuation for is not there.
+
+        Two beads in one blob leave twice the attenuation of one. A bead that gets clearly less than its own is left
+        out; where there is clearly less than that of all, the one that was lost longest, or is farthest from its
+        prediction.
+
+        Returns:
+            the beads that are there, (k, 4) their spots and (k, 2, 2) covariance of the centres.
+        """
+        present = list(group)
+        while True:
+            sigma, contrast = self.sigma[view, present], self.contrast[view, present]
+            at = np.array([centres[b] for b in present])
+            fitted, cov = refine_group(
+                image, self.tables[view], at, sigma, contrast, hold=len(present) > 1, blind=self.blind[view]
+            )
+            if len(present) == 1:
+                return present, fitted, cov
+            mass = float(np.nansum(fitted[:, 3] * fitted[:, 2] ** 2) / np.sum(contrast * sigma**2))
+            loose = [b for b in present if not fixed[b]]
+            share = {b: float(np.nan_to_num(fitted[k, 3] / contrast[k])) for k, b in enumerate(present)}
+            faint = [b for b in loose if share[b] < 0.6]
+            if not loose or not (faint or mass < 1.0 - 0.5 / len(present)):
+                return present, fitted, cov
+            if faint:
+                present.remove(min(faint, key=lambda b: share[b]))
+            else:
+                far = {b: float(self.filters.distance2(view, b, centres[b], 0.4)) for b in loose}
+                present.remove(max(loose, key=lambda b: (self._was_lost[view, b], far[b])))
+
+    def _veil(self, view: int, b: int, fitted: Floats, cov: Floats, kept: Mapping[int, Any]) -> float:
+        """Return how far (1 sigma, px) something that was not told apart from this bead may have drawn it.
+
+        Attenuations add: a bead's own, over its area, is the same before bone and flesh, and more of it means that
+        something else is in the spot; so does a residual far beyond the usual. Or another bead should be here, and
+        was not found.
+        """
+        size = self.sigma[view, b]
+        mass = fitted[3] * fitted[2] ** 2 / (self.contrast[view, b] * size**2)
+        if mass > self.settings.mass_ratio or float(np.trace(cov)) > 5.0 * self.blur[view, b]:
+            return float(size)
+        missing = [
+            o for o in range(self.beads) if o not in kept and self._was_lost[view, o] <= self.settings.coast_frames
+        ]
+        if not missing:
+            return 0.0
+        gap = np.hypot(*(self.filters.mean[view, missing, :2] - fitted[:2]).T)
+        near = gap[gap < 1.5 * (size + self.sigma[view, missing])]
+        return max(0.5 * float(near.min()), 0.3) if len(near) else 0.0
 
     def _looks_like(self, view: int, b: int, fitted: Floats, at: Floats) -> bool:
         """Whether a fitted spot has the size, the contrast and the place of the bead."""
@@ -269,7 +331,7 @@ class BeadTracker:
         s = self.settings
         size = abs(np.log(fitted[2] / self.sigma[view, b]))
         height = abs(np.log(fitted[3] / self.contrast[view, b]))
-        far = float(heavy_tailed(self.filters.distance2(view, b, fitted[:2], 0.3)))
+        far = float(self._distance_cost(view, b, fitted[:2], 0.3))
         return bool(
             size < np.log(s.sigma_ratio)
             and height < np.log(s.contrast_ratio)
@@ -284,8 +346,11 @@ class BeadTracker:
         self.status[view, b] = kind
         self.filters.update(view, b, pixel, cov)
 
-    def _remember(self, view: int, b: int, fitted: Floats, rate: float = 0.08) -> None:
-        """Let size and contrast follow slowly: a bead turns into thicker tissue, it does not change its size."""
+    def _remember(self, view: int, b: int, fitted: Floats, cov: Floats, rate: float = 0.08) -> None:
+        """Let size, contrast and blur follow slowly: a bead turns into thicker tissue, it does not change its size."""
+        if not np.isfinite(self.blur[view, b]):
+            self.blur[view, b] = np.trace(cov)
+        self.blur[view, b] *= (float(np.trace(cov)) / self.blur[view, b]) ** rate
         self.sigma[view, b] *= (fitted[2] / self.sigma[view, b]) ** rate
         self.contrast[view, b] *= (fitted[3] / self.contrast[view, b]) ** rate
 
@@ -358,10 +423,10 @@ def _consistent_fit(
     return spots
 
 
-def _number(found: list[Floats], heights: list[float], point: Floats, height: float) -> int:
-    """Return the number of a candidate, the same for points closer than a pixel."""
+def _number(found: list[Floats], heights: list[float], point: Floats, height: float, *, same_px: float = 0.7) -> int:
+    """Return the number of a candidate, the same for points closer than ``same_px``."""
     for k, other in enumerate(found):
-        if abs(other[0] - point[0]) < 0.7 and abs(other[1] - point[1]) < 0.7:
+        if abs(other[0] - point[0]) < same_px and abs(other[1] - point[1]) < same_px:
             return k
     found.append(np.asarray(point, dtype=np.float64))
     heights.append(max(height, 1e-3))

@@ -251,7 +251,7 @@ def _references(path: Path | None) -> dict[tuple[str, int], dict[str, Floats]]:
 def _failure_pictures(folder: XrayFolder, images: list[CubeImage], error: SolveError) -> Path:
     """Draw the spots that a failed identification was given over its image."""
     for item in images:
-        if f"'{item.camera}', cube position {item.position}" in str(error):
+        if f"'{item.camera}', cube position {item.position + 1}:" in str(error):
             spots = error.report.pixels if isinstance(error.report, Spots) else error.report
             found = spots if isinstance(spots, np.ndarray) and spots.ndim == 2 else np.empty((0, 2))
             path = folder.results / f"cube_{item.camera}_{item.position + 1:02d}.png"
@@ -324,11 +324,18 @@ def _track(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
         )
     save_tracks(folder.results / "tracks.h5", tracks, {"start": str(args.start) if args.start else "automatic"})
     write_points_2d(folder.results / "points_2d.csv", tracks.names, tracks.pixels)
+    shown = int(np.argmax(tracks.found.sum(axis=(1, 2))))
+    for c, (name, image) in enumerate(zip(names, clip.block(shown, shown + 1)[0], strict=True)):
+        at = tracks.pixels[shown, c]
+        write_picture(
+            folder.results / f"beads_{name}.png", draw_cube(image, at[tracks.found[shown, c]], at, tracks.names)
+        )
     share = tracks.found.mean(axis=0)
     lines = [f"{len(tracks.names)} beads in {len(tracks)} frames of {', '.join(names)}"]
     for b, bead in enumerate(tracks.names):
         lines.append(f"  {bead}: " + ", ".join(f"{n} {100 * share[c, b]:.0f} %" for c, n in enumerate(names)))
     lines.append(f"tracks: {folder.results / 'tracks.h5'}, points_2d.csv (XMALab: 0-based, y down, distorted)")
+    lines.append(f"  which bead is which: beads_CAMERA.png beside them (frame {shown})")
     found = float(tracks.found.mean())
     numbers = {
         "beads": list(tracks.names),
