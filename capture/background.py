@@ -81,18 +81,38 @@ def three_axes(image: Bytes) -> Bytes:
 @compiled
 def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
     """Fill the median and the scaled median absolute deviation of ``stack`` (n, rows, W, C) along its first axis."""
-    count = stack.shape[0]
-    column = np.empty(count, np.float32)
-    for y in range(stack.shape[1]):
-        for x in range(stack.shape[2]):
-            for c in range(stack.shape[3]):
+    count, height, width, channels = stack.shape
+    column = np.empty(count, np.int32)
+    last, middle = count - 1, count // 2
+    for y in range(height):
+        for x in range(width):
+            for c in range(channels):
                 for n in range(count):
-                    column[n] = stack[n, y, x, c]
-                middle = np.median(column)
-                for n in range(count):
-                    column[n] = abs(column[n] - middle)
-                centre[y, x, c] = middle
-                spread[y, x, c] = 1.4826 * np.median(column)
+                    value = np.int32(stack[n, y, x, c])
+                    place = n
+                    while place > 0 and column[place - 1] > value:
+                        column[place] = column[place - 1]
+                        place -= 1
+                    column[place] = value
+                # Twice the median is a whole number, and so are twice all distances from it.
+                twice = 2 * column[middle] if count % 2 else column[middle - 1] + column[middle]
+                # The half of the sorted values nearest to the median is a run: shrink the ends until it is left.
+                low, high = 0, last
+                far = np.int32(0)
+                while high - low + 1 > middle:
+                    down, up = twice - 2 * column[low], 2 * column[high] - twice
+                    if down > up:
+                        far = down
+                        low += 1
+                    else:
+                        far = up
+                        high -= 1
+                inner = np.int32(0)
+                if count % 2 == 0 and high >= low:
+                    inner = max(twice - 2 * column[low], 2 * column[high] - twice)
+                deviation = 0.5 * far if count % 2 else 0.25 * (far + inner)
+                centre[y, x, c] = np.float32(0.5 * twice)
+                spread[y, x, c] = np.float32(1.4826 * deviation)
 
 
 def background_of(
@@ -113,19 +133,23 @@ def background_of(
     return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
 
 
-def spread_frames(source: Path | str, most: int, *, start: int = 0, stop: int | None = None) -> list[Bytes]:
+def spread_frames(
+    source: Path | str, most: int, *, start: int = 0, stop: int | None = None, gray: bool = False
+) -> list[Bytes]:
     """Read at most ``most`` frames spread evenly over ``source``, within a bounded amount of memory."""
     info = probe(source)
     last = min(info.frames, start + _MOST_FRAMES) if stop is None else min(stop, info.frames)
     width, height = info.size
-    fit = max(3, _MOST_BYTES // (width * height * (3 if info.colour else 1)))
+    fit = max(3, _MOST_BYTES // (width * height * (3 if info.colour and not gray else 1)))
     step = max(1, -(-(last - start) // min(most, fit)))
-    return [image for _, image in read_frames(source, start, last, step)]
+    return [image for _, image in read_frames(source, start, last, step, gray=gray)]
 
 
-def load_background(source: Path | str, noise: NoiseCurve | None = None, *, most: int = 48) -> Background:
+def load_background(
+    source: Path | str, noise: NoiseCurve | None = None, *, most: int = 32, gray: bool = False
+) -> Background:
     """Read a plate, clip or folder without the subject."""
-    return background_of(spread_frames(source, most), noise)
+    return background_of(spread_frames(source, most, gray=gray), noise)
 
 
 def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> NoiseCurve:

@@ -1,9 +1,15 @@
 """A subject that hardly leaves its place: no empty picture of what is behind it exists, so its own looks must do.
 
-An animal that sits, breathes and turns its head betrays its region by small changes. Inside the region the model
-learns how the subject looks, around it how the rest looks: brightness, brightness of the evenest window nearby, and
-how even that window is (bedding is rough, fur is smooth); beside that brightness with its plain surroundings, which
-thin bright parts such as a tail stand out by. The evidence is the log-likelihood ratio of the two looks.
+An animal that sits, breathes and turns its head betrays its region by small changes. The region holds the subject
+and some background, its surroundings hold background alone. Pixels are described by three looks (codes): brightness
+with the evenest window nearby and how even that window is (bedding is rough, fur is smooth); with the plain
+surroundings; and with how far the pixel stands out as a ridge (a tail). With p the share of a look in the region and
+q its share around, p = (1 - s) q + s f for a subject of share s and looks f, so the odds of the subject are
+
+    s f / ((1 - s) q) = (p / q) / (1 - s) - 1
+
+and (1 - s) is read off the background's own looks: it is the median of p / q over the surroundings. No pixel has to
+be known as the subject beforehand.
 """
 
 from __future__ import annotations
@@ -17,52 +23,84 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from calibration.arrays import Bools, Bytes, Singles
-from capture.background import SCALE
 
-__all__ = ["AppearanceModel", "learn_appearance", "subject_region"]
+__all__ = ["AppearanceModel", "Surroundings", "disc", "look_tables", "looks", "subject_region", "surround"]
 
 _WINDOW = 7
 _BINS = 16
+_RIDGE_PX = 6
+#: Log odds of a single look are trusted up to this.
+_MOST_ODDS = 3.0
+_LEAST_RATIO = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Where a still subject lives.
+
+    Attributes:
+        corner: (row, column) of the window in the image that holds the subject with room around.
+        around: (h, w) the room, in the window.
+        lively: (h, w) the region of small changes.
+        core: (h, w) its inner part, some of which is surely the subject.
+    """
+
+    corner: tuple[int, int]
+    around: Bools
+    lively: Bools
+    core: Bools
+
+    @property
+    def window(self) -> tuple[slice, slice]:
+        """Rows and columns of the window."""
+        row, column = self.corner
+        height, width = self.around.shape
+        return slice(row, row + height), slice(column, column + width)
 
 
 @dataclass(frozen=True, eq=False)
 class AppearanceModel:
-    """Log-likelihood ratios of looks, within a window of the image.
+    """Log odds of looks.
 
     Attributes:
-        tables: (2, 4096) log-likelihood ratio per look: even surfaces, plain surroundings.
-        prior: (h, w) log odds by place, in the window.
-        corner: (row, column) of the window in the image.
+        tables: (3, 4096) log odds of the subject per look.
+        place: where it lives.
+        shape: (H, W) of the image.
     """
 
     tables: Singles
-    prior: Singles
-    corner: tuple[int, int]
+    place: Surroundings
+    shape: tuple[int, int]
 
-    def evidence(self, image: Bytes) -> Bytes:
-        """Return (H, W) evidence; even odds come out as weak evidence, 20 to 1 as strong."""
-        grey = _grey(image)
-        out = np.zeros(grey.shape, dtype=np.uint8)
-        row, column = self.corner
-        height, width = self.prior.shape
-        window = (slice(row, row + height), slice(column, column + width))
-        odds = self.odds(grey[window])
-        out[window] = np.clip(SCALE * (4.0 + 5.0 / 3.0 * odds), 0.0, 255.0).astype(np.uint8)
+    def odds(self, codes: NDArray[np.int32]) -> Singles:
+        """Return (h, w) the log odds of the window's looks (3, h, w)."""
+        total = (self.tables[0][codes[0]] + self.tables[1][codes[1]] + self.tables[2][codes[2]]) / np.float32(3.0)
+        total[~self.place.around] = -20.0
+        return np.asarray(cv2.blur(total, (3, 3)))
+
+    def grey(self, image: Bytes) -> Bytes:
+        """Return (h, w) the window of an image in grey."""
+        return np.ascontiguousarray(grey_of(image)[self.place.window])
+
+    def whole(self, mask: Bools) -> Bools:
+        """Return (H, W) a mask of the window (h, w) in the whole image."""
+        out = np.zeros(self.shape, dtype=bool)
+        out[self.place.window] = mask
         return out
 
-    def odds(self, grey: Bytes) -> Singles:
-        """Return (h, w) the log odds of an image of the window."""
-        even, plain = looks(grey)
-        ratio = np.maximum(self.tables[0][even], self.tables[1][plain]) + self.prior
-        return np.asarray(cv2.blur(ratio, (3, 3)))
 
-
-def _grey(image: Bytes) -> Bytes:
+def grey_of(image: Bytes) -> Bytes:
+    """Return (H, W) one channel of an image."""
     return image if image.ndim == 2 else np.asarray(image[:, :, 1])
 
 
-def looks(grey: Bytes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return two (h, w) codes below 4096: with the evenest of nine windows around, and with plain surroundings."""
+def disc(radius: int) -> Bytes:
+    """Return a disc for growing and shrinking masks by ``radius`` px."""
+    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1)))
+
+
+def looks(grey: Bytes) -> NDArray[np.int32]:
+    """Return (3, h, w) codes below 4096: with the evenest of nine windows, plain surroundings, and as a ridge."""
     level = grey.astype(np.float32)
     mean = cv2.blur(level, (_WINDOW, _WINDOW))
     variance = cv2.blur(level * level, (_WINDOW, _WINDOW)) - mean * mean
@@ -79,22 +117,30 @@ def looks(grey: Bytes) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     even = first + (chosen / 16).astype(np.int32) * _BINS + evenness
     around = (cv2.GaussianBlur(level, (0, 0), 2.0) / 16).astype(np.int32)
     contrast = np.minimum(np.sqrt(np.maximum(variance, 0.0)) / 2.0, _BINS - 1).astype(np.int32)
-    return even, first + around * _BINS + contrast
+    smooth = cv2.GaussianBlur(level, (0, 0), 1.0)
+    ridge = np.clip(_ridge(smooth) / 3.0 + 6.0, 0, _BINS - 1).astype(np.int32)
+    thin = first + (smooth / 16).astype(np.int32) * _BINS + ridge
+    return np.stack([even, first + around * _BINS + contrast, thin])
 
 
-def _disc(size: int) -> Bytes:
-    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+def _ridge(smooth: Singles) -> Singles:
+    """Return (h, w) by how much a pixel is brighter than both sides, in the best of four directions, grey levels."""
+    best = np.full(smooth.shape, -255.0, dtype=np.float32)
+    across = round(_RIDGE_PX / np.sqrt(2.0))
+    for down, right in ((0, _RIDGE_PX), (_RIDGE_PX, 0), (across, across), (-across, across)):
+        sides = np.maximum(np.roll(smooth, (down, right), (0, 1)), np.roll(smooth, (-down, -right), (0, 1)))
+        np.maximum(best, smooth - sides, out=best)
+    return best
 
 
 def subject_region(images: Sequence[Bytes]) -> Bools:
     """Return (H, W) the region of the liveliest small changes, closed and filled."""
-    stack = np.stack([_grey(image) for image in images])
+    stack = np.stack([grey_of(image) for image in images])
     stack.sort(axis=0)
     skip = max(0, len(stack) // 16)
     change = cv2.blur((stack[-1 - skip] - stack[skip]).astype(np.float32), (3, 3))
     lively = change > max(6.0 * float(np.median(change)), 8.0)
-    size = 2 * round(0.01 * max(change.shape)) + 1
-    closed = cv2.morphologyEx(lively.view(np.uint8), cv2.MORPH_CLOSE, _disc(size))
+    closed = cv2.morphologyEx(lively.view(np.uint8), cv2.MORPH_CLOSE, disc(round(0.01 * max(change.shape))))
     filled = closed.copy()
     outlines, _ = cv2.findContours(closed, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(filled, outlines, -1, 1, cv2.FILLED)
@@ -104,48 +150,38 @@ def subject_region(images: Sequence[Bytes]) -> Bools:
     return np.asarray(labels == weight.argmax()) if count > 1 else np.zeros(change.shape, bool)
 
 
-def _table(codes: Sequence[NDArray[np.int32]], inside: Sequence[Bools], outside: Sequence[Bools]) -> Singles:
-    counts = []
-    for chosen in (inside, outside):
-        total = sum(np.bincount(c[m], minlength=_BINS**3) for c, m in zip(codes, chosen, strict=True))
-        smooth = gaussian_filter(np.asarray(total, dtype=float).reshape(_BINS, _BINS, _BINS), 0.8).ravel()
-        counts.append(smooth / max(smooth.sum(), 1.0) + 1e-5)
-    return np.asarray(np.log(counts[0] / counts[1]), dtype=np.float32)
-
-
-def learn_appearance(images: Sequence[Bytes], region: Bools) -> AppearanceModel:
-    """Learn the looks of the subject in ``region`` (H, W) and of what is around it, in three rounds.
-
-    The first round takes the region's core for the subject; the next ones what the model itself found, so that thin
-    parts that never moved (a tail) are learnt too.
-    """
+def surround(region: Bools) -> Surroundings:
+    """Return where a subject with this lively region (H, W) lives: the region's own extent is left around it."""
     extent = max(cv2.boundingRect(region.view(np.uint8))[2:])
-    wide = cv2.dilate(region.view(np.uint8), _disc(2 * extent // 2 * 2 + 1))
+    wide = cv2.dilate(region.view(np.uint8), disc(extent))
     x, y, w, h = cv2.boundingRect(wide)
     window = (slice(y, y + h), slice(x, x + w))
-    here = region[window].view(np.uint8)
-    core = cv2.erode(here, _disc(9)).view(np.bool_)
-    margin = cv2.dilate(here, _disc(31)).view(np.bool_)
-    around = wide[window].view(np.bool_)
-    prior = np.where(cv2.dilate(here, _disc(5)) > 0, 2.0, -0.5).astype(np.float32)
-    prior = cv2.GaussianBlur(prior, (0, 0), 3.0)
-    prior[~around] = -20.0
-    greys = [np.ascontiguousarray(_grey(image)[window]) for image in images]
-    both = [looks(grey) for grey in greys]
-    inside, outside = [core] * len(greys), [around & ~margin] * len(greys)
-    for turn in range(3):
-        tables = np.stack([_table([pair[kind] for pair in both], inside, outside) for kind in (0, 1)])
-        model = AppearanceModel(tables, np.asarray(prior), (y, x))
-        if turn == 2:
-            break
-        found = [_main_part(model.odds(grey) > 1.0, core) for grey in greys]
-        inside = found
-        outside = [around & ~cv2.dilate(mask.view(np.uint8), _disc(9)).view(np.bool_) for mask in found]
-    return model
+    lively = np.ascontiguousarray(region[window])
+    core = cv2.erode(lively.view(np.uint8), disc(4)).view(np.bool_)
+    return Surroundings(
+        (y, x), np.ascontiguousarray(wide[window]).view(np.bool_), lively, core if core.any() else lively
+    )
 
 
-def _main_part(mask: Bools, core: Bools) -> Bools:
-    count, labels = cv2.connectedComponents(mask.view(np.uint8))
-    hits = np.bincount(labels[core], minlength=count)
-    hits[0] = 0
-    return np.asarray(labels == hits.argmax()) if hits.any() else core
+def look_tables(codes: Sequence[NDArray[np.int32]], regions: Sequence[Bools], surroundings: Sequence[Bools]) -> Singles:
+    """Return (3, 4096) the log odds of the subject per look.
+
+    Args:
+        codes: looks (3, h, w) of some images of a camera.
+        regions: (h, w) for each image, where the subject is, with some background.
+        surroundings: (h, w) for each image, background near the region.
+    """
+    tables = []
+    for kind in range(3):
+        shares = []
+        for chosen in (regions, surroundings):
+            total = sum(np.bincount(c[kind][m], minlength=_BINS**3) for c, m in zip(codes, chosen, strict=True))
+            smooth = gaussian_filter(np.asarray(total, dtype=float).reshape(_BINS, _BINS, _BINS), 0.7).ravel()
+            shares.append(smooth / max(smooth.sum(), 1.0) + 2e-6)
+        ratio = shares[0] / shares[1]
+        order = np.argsort(ratio, kind="stable")
+        mass = np.cumsum(shares[1][order])
+        background = ratio[order][np.searchsorted(mass, 0.5 * mass[-1])]
+        log = np.log(np.maximum(ratio / background - 1.0, _LEAST_RATIO))
+        tables.append(np.clip(log, -_MOST_ODDS, _MOST_ODDS))
+    return np.stack(tables).astype(np.float32)

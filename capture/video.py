@@ -22,6 +22,8 @@ __all__ = ["VideoInfo", "image_files", "probe", "read_frames", "read_image", "wr
 _WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than looking for a key frame
 #: Containers whose time stamps number the frames; others (AVI) are decoded from their beginning.
 _STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
+#: Pixel formats whose first plane is the grey image as it is, levels 0-255.
+_FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -138,9 +140,18 @@ def _decode(path: Path, start: int, stop: int | None, step: int, gray: bool) -> 
                 if stop is not None and index >= stop:
                     return
                 if index >= start and (index - start) % step == 0:
-                    yield index, np.asarray(frame.to_ndarray(format=layout))
+                    plain = mono and frame.format.name in _FULL_RANGE
+                    yield index, _first_plane(frame) if plain else np.asarray(frame.to_ndarray(format=layout))
         except av.error.FFmpegError as error:
             raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
+
+
+def _first_plane(frame: av.VideoFrame) -> Bytes:
+    """Return (h, w) a copy of a frame's brightness, without the detour over a colour conversion."""
+    plane = frame.planes[0]
+    flat: Bytes = np.frombuffer(plane, dtype=np.uint8)  # type: ignore[call-overload]
+    rows = flat[: frame.height * plane.line_size].reshape(frame.height, plane.line_size)
+    return np.ascontiguousarray(rows[:, : frame.width])
 
 
 def _sought(

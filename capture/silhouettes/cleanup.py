@@ -49,7 +49,7 @@ def silhouette_of(evidence: Bytes, cleaning: Cleaning) -> Bools:
     x, y, w, h = cv2.boundingRect(weak_all)
     if w == 0:
         return out
-    window = (slice(y, y + h), slice(x, x + w))
+    window = _window(x, y, w, h)
     out[window] = clean_mask(weak_all[window] > 0, evidence[window] >= high, cleaning)
     return out
 
@@ -61,7 +61,8 @@ def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
         return np.zeros_like(weak)
     areas = stats[:, cv2.CC_STAT_AREA].copy()
     areas[0] = 0
-    seeds = np.bincount(labels[strong], minlength=count)
+    certain = _window(*cv2.boundingRect(strong.view(np.uint8)))
+    seeds = np.bincount(labels[certain][strong[certain]], minlength=count)
     # One strong pixel may be noise; a strong part has several.
     areas[seeds < np.minimum(3, 0.5 * areas + 1)] = 0
     largest = int(areas.argmax())
@@ -77,18 +78,40 @@ def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
         for i in small:
             keep[i] = i in near
     keep[0] = False
-    mask = keep[labels]
-    return fill_holes(mask, max(cleaning.least_px, cleaning.hole_share * float(mask.sum())))
+    # What is kept lies in the rectangles of its parts; the rest of the image need not be looked at again.
+    left, top = stats[keep, cv2.CC_STAT_LEFT], stats[keep, cv2.CC_STAT_TOP]
+    right, bottom = left + stats[keep, cv2.CC_STAT_WIDTH], top + stats[keep, cv2.CC_STAT_HEIGHT]
+    kept = (slice(int(top.min()), int(bottom.max())), slice(int(left.min()), int(right.max())))
+    mask = keep[labels[kept]]
+    out = np.zeros_like(weak)
+    out[kept] = fill_holes(mask, max(cleaning.least_px, cleaning.hole_share * float(np.count_nonzero(mask))))
+    return out
+
+
+def _window(x: int, y: int, w: int, h: int) -> tuple[slice, slice]:
+    """Return the rows and columns of a rectangle."""
+    return slice(y, y + h), slice(x, x + w)
 
 
 def holes_of(mask: Bools, largest_px: float) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return labels (H, W) of the background's parts, and which of them are holes of up to ``largest_px`` pixels."""
+    """Return labels (H, W) of the background's parts, and which of them are holes of up to ``largest_px`` pixels.
+
+    The labels are empty where there is no hole at all.
+    """
+    if not _has_holes(mask):
+        return np.zeros((0, 0), dtype=np.int32), np.zeros(0, dtype=np.int64)
     padded = np.pad(~mask, 1, constant_values=True)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(padded.view(np.uint8), connectivity=4)
     small = stats[:, cv2.CC_STAT_AREA] <= largest_px
     small[0] = False
     small[labels[0, 0]] = False
     return np.asarray(labels[1:-1, 1:-1]), np.flatnonzero(small)
+
+
+def _has_holes(mask: Bools) -> bool:
+    """Return whether any background is not connected to the border; quicker than labelling it."""
+    _, family = cv2.findContours(mask.view(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    return family is not None and bool((family[0, :, 3] >= 0).any())
 
 
 def fill_holes(mask: Bools, largest_px: float) -> Bools:

@@ -19,8 +19,9 @@ from capture.hull.agreement import mesh_silhouette, overlap
 from capture.hull.distance import DistanceImage, View, distance_image
 from capture.hull.implicit import implicit_hull
 from capture.hull.result import Hull
+from capture.silhouettes.ray_agreement import ray_agreement
 
-__all__ = ["Verdict", "agreement_of", "consensus"]
+__all__ = ["Verdict", "consensus"]
 
 #: A frame whose views all agree this well is not looked at further.
 _FINE = 0.92
@@ -47,11 +48,6 @@ class Verdict:
     repaired: Bools
 
 
-def agreement_of(masks: Sequence[Bools], rig: Rig) -> Floats:
-    """Return (C,) the IoU of each mask with the hull of all; NaN where nothing can be said, 0 for an empty hull."""
-    return _scores(masks, [distance_image(mask) for mask in masks], rig, None)[0]
-
-
 def _scores(
     masks: Sequence[Bools], images: Sequence[DistanceImage], rig: Rig, views: Bools | None
 ) -> tuple[Floats, Hull]:
@@ -71,13 +67,14 @@ def _scores(
 
 def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdict:
     """Judge the silhouettes of one frame, one mask (H, W) per camera, and mend what the others contradict."""
-    images = [distance_image(mask) for mask in masks]
-    before, _ = _scores(masks, images, rig, None)
+    agreement = ray_agreement(masks, rig)
     kept = list(masks)
     changed = np.zeros(len(masks), dtype=bool)
-    usable = np.flatnonzero(np.isfinite(before))
-    if len(usable) == 0 or np.nanmin(before) >= _FINE or len(usable) < 3:
-        return Verdict(kept, before, np.nan_to_num(before, nan=1.0) < CONTRADICTED, changed)
+    usable = np.flatnonzero(np.isfinite(agreement))
+    if len(usable) < 3 or agreement[usable].min() >= _FINE:
+        return Verdict(kept, agreement, np.nan_to_num(agreement, nan=1.0) < CONTRADICTED, changed)
+    images = [distance_image(mask) for mask in masks]
+    before, _ = _scores(masks, images, rig, None)
     suspect = np.zeros(len(masks), dtype=bool)
     for index in usable:
         others = np.ones(len(masks), dtype=bool)
@@ -103,13 +100,13 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
         after, _ = _scores(kept, images, rig, None)
         if not np.nanmean(after) > np.nanmean(before):
             return Verdict(
-                list(masks), before, (np.nan_to_num(before, nan=1.0) < CONTRADICTED) | suspect, ~changed & changed
+                list(masks), agreement, (np.nan_to_num(before, nan=1.0) < CONTRADICTED) | suspect, ~changed & changed
             )
         suspect &= ~changed
     worst = np.nan_to_num(after, nan=1.0) < CONTRADICTED
     # A view that misses something drags the others down: only the suspect is to blame then.
     contradicted = suspect if suspect.any() else worst
-    return Verdict(kept, before, contradicted, changed)
+    return Verdict(kept, agreement, contradicted, changed)
 
 
 def _without_excess(mask: Bools, allowed: Bools) -> Bools:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.arrays import Bytes, Singles
+from calibration.arrays import Bytes, Floats, Singles
 from calibration.compiled import compiled
 from calibration.errors import InputError
 from capture.background import SCALE, Background, light_gain, three_axes
@@ -42,14 +42,23 @@ class PlateModel:
 
     def evidence(self, image: Bytes) -> Bytes:
         """Return (H, W) the distance from the background in units of 1 / `SCALE` standard deviations."""
-        frame = matched_channels(image, self.background)
-        gain = light_gain(frame, self.background.centre)
+        return self.evidence_in(image, None, self.light(image))
+
+    def light(self, image: Bytes) -> Floats:
+        """Return (C,) the gain of the scene's light in an image."""
+        return light_gain(matched_channels(image, self.background), self.background.centre)
+
+    def evidence_in(self, image: Bytes, window: tuple[slice, slice] | None, gain: Floats) -> Bytes:
+        """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
+        whole = matched_channels(image, self.background)
+        part = (slice(None), slice(None)) if window is None else window
+        frame, centre, spread = whole[part], self.background.centre[part], self.background.spread[part]
         out = np.empty(frame.shape[:2], dtype=np.uint8)
         if frame.shape[2] == 1:
             _grey_evidence(
                 frame[:, :, 0],
-                self.background.centre[:, :, 0],
-                self.background.spread[:, :, 0],
+                centre[:, :, 0],
+                spread[:, :, 0],
                 np.float32(gain[0]),
                 np.float32(self.shadow_floor),
                 np.float32(self.highlight),
@@ -58,8 +67,8 @@ class PlateModel:
         else:
             _evidence(
                 frame,
-                self.background.centre,
-                self.background.spread,
+                centre,
+                spread,
                 gain.astype(np.float32),
                 np.float32(self.shadow_floor),
                 np.float32(self.highlight),

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes
+from calibration.arrays import Bools, Bytes, Floats
 from calibration.errors import InputError, nearest
-from capture.background import SCALE, Background, NoiseCurve, background_of, load_background, noise_curve, spread_frames
-from capture.background_appearance import learn_appearance, subject_region
+from capture.background import SCALE, NoiseCurve, background_of, load_background, noise_curve, spread_frames
+from capture.background_appearance import AppearanceModel, subject_region
 from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
 from capture.recording import Footage
@@ -21,7 +22,16 @@ from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.still import activity, still_parts
 from capture.video import read_frames
 
-__all__ = ["MODELS", "CameraModel", "EvidenceModel", "ModelOptions", "camera_model", "is_grey"]
+__all__ = [
+    "MODELS",
+    "CameraModel",
+    "EvidenceModel",
+    "ModelOptions",
+    "SittingModel",
+    "SittingSubject",
+    "camera_model",
+    "is_grey",
+]
 
 MODELS = {
     "auto": "masks where the recording brings them, else plate where it names a background, else moving",
@@ -58,12 +68,15 @@ class ModelOptions:
         cleaning: thresholds and clean-up.
         shadow_floor: darkest brightness ratio taken for a shadow, 1: none; None: found by view agreement.
         repair: let the other views drop contradicted parts and fill holes.
+        margin_px: pixels added around each silhouette; None: none, but for a sitting subject without plate, whose
+            edge is least certain, `capture.silhouettes.sitting.SITTING_MARGIN` (a hull loses what any view loses).
     """
 
     model: str = "auto"
     cleaning: Cleaning = field(default_factory=Cleaning)
     shadow_floor: float | None = None
     repair: bool = True
+    margin_px: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,25 +104,61 @@ class CameraModel:
 
     def silhouette(self, image: Bytes) -> Bools:
         """Return the silhouette (H, W) in an image."""
-        evidence = self.model.evidence(image)
-        if self.still is not None:
-            evidence[self.still] = 0
-        mask = silhouette_of(evidence, self.cleaning)
-        if isinstance(self.model, PlateModel) and self.model.shadow_floor < 1.0:
-            return self._without_false_shadows(image, self.model, mask)
+        if not isinstance(self.model, PlateModel):
+            return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
+        light = self.model.light(image)
+        mask = silhouette_of(self._moving(self.model.evidence_in(image, None, light)), self.cleaning)
+        if self.model.shadow_floor < 1.0:
+            return self._without_false_shadows(image, self.model, mask, light)
         return mask
 
-    def _without_false_shadows(self, image: Bytes, model: PlateModel, mask: Bools) -> Bools:
+    def _moving(self, evidence: Bytes) -> Bytes:
+        """Take still parts out of the evidence, in place."""
+        if self.still is not None:
+            evidence[self.still] = 0
+        return evidence
+
+    def _without_false_shadows(self, image: Bytes, model: PlateModel, mask: Bools, light: Floats) -> Bools:
         """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow."""
-        labels, holes = holes_of(mask, _FALSE_SHADOW * float(np.count_nonzero(mask)))
+        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        window = (slice(y, y + h), slice(x, x + w))
+        here = mask[window]
+        labels, holes = holes_of(here, _FALSE_SHADOW * float(np.count_nonzero(here)))
         if len(holes) == 0:
             return mask
-        plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence(image)
+        plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence_in(image, window, light)
         for hole in holes:
             inside = labels == hole
             if np.median(plain[inside]) >= self.cleaning.high * SCALE:
-                mask |= inside
+                here |= inside
         return mask
+
+
+@dataclass(frozen=True, eq=False)
+class SittingSubject:
+    """A camera whose subject hardly leaves its place, not yet learnt (`capture.silhouettes.sitting`).
+
+    Attributes:
+        region: (H, W) where it moves a little.
+        grey: whether images are read in grey.
+    """
+
+    region: Bools
+    grey: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SittingModel:
+    """A model of a sitting subject, made for one camera.
+
+    Attributes:
+        looks: gives the odds.
+        grey: whether images are read in grey.
+    """
+
+    looks: AppearanceModel
+    grey: bool
+    name: str = "still"
 
 
 def is_grey(image: Bytes) -> bool:
@@ -123,14 +172,16 @@ def is_grey(image: Bytes) -> bool:
 def measured_noise(source: Path, frames: int, grey: bool) -> NoiseCurve:
     """Measure the sensor noise of a recording in a few pairs of consecutive frames."""
     pairs = []
-    for start in sorted({0, max(0, min(frames // 2 - 1, 60))}):
+    for start in sorted({0, max(0, min(frames // 2 - 1, 24))}):
         images = [image for _, image in read_frames(source, start, start + 2, gray=grey)]
         if len(images) == 2:
             pairs.append((images[0], images[1]))
     return noise_curve(pairs)
 
 
-def camera_model(footage: Footage, frames: int, options: ModelOptions, samples: Sequence[Bytes]) -> CameraModel:
+def camera_model(
+    footage: Footage, frames: int, options: ModelOptions, samples: Sequence[Bytes]
+) -> CameraModel | SittingSubject:
     """Make the model of a camera from its footage.
 
     Args:
@@ -148,6 +199,7 @@ def camera_model(footage: Footage, frames: int, options: ModelOptions, samples: 
             "give one or take --model moving"
         )
     grey = is_grey(samples[0])
+    samples = [image[:, :, 0] if grey and image.ndim == 3 else image for image in samples]
     noise = measured_noise(footage.source, frames, grey)
     model = _evidence_model(name, footage, options, samples, grey, noise)
     made = CameraModel(name, model, options.cleaning, grey)
@@ -156,7 +208,7 @@ def camera_model(footage: Footage, frames: int, options: ModelOptions, samples: 
         found = np.logical_or.reduce([made.silhouette(image) for image in samples])
         # A subject that moves is found all over the region that it livens; one that sits, at its rim only.
         if region.any() and np.count_nonzero(found & region) < _COVERED * np.count_nonzero(region):
-            return CameraModel("still", learn_appearance(samples, region), options.cleaning, grey)
+            return SittingSubject(region, grey)
     if isinstance(model, PlateModel):
         masks = [made.silhouette(image) for image in samples]
         moves = activity(samples, model.background.spread.max(axis=2))
@@ -171,13 +223,12 @@ def _evidence_model(
 ) -> EvidenceModel:
     floor = 0.5 if options.shadow_floor is None else options.shadow_floor
     if name == "plate" and footage.background is not None:
-        return PlateModel(_as_grey(load_background(footage.background, noise), grey), shadow_floor=floor)
+        return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
-        images = spread_frames(footage.background, 32)
-        return fit_mixture([image[:, :, 0] if grey and image.ndim == 3 else image for image in images], noise)
+        return fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
     if name == "moving":
-        images = spread_frames(footage.source, 48)
-        return PlateModel(_as_grey(background_of(images, noise, most_spread=2.0), grey), shadow_floor=floor)
+        images = spread_frames(footage.source, 48, gray=grey)
+        return PlateModel(background_of(images, noise, most_spread=2.0), shadow_floor=floor)
     if name in ("mog2", "knn"):
         model = AdaptiveModel(name)
         if footage.background is not None:
@@ -185,16 +236,8 @@ def _evidence_model(
                 model.learn(image)
         else:
             for image in samples:
-                model.learn(image[:, :, 0] if grey and image.ndim == 3 else image)
+                model.learn(image)
         return model
     if name == "chroma":
         return key_colour(samples[0])
     return ThresholdModel(dark=name == "backlight")
-
-
-def _as_grey(background: Background, grey: bool) -> Background:
-    if not grey or background.centre.shape[2] == 1:
-        return background
-    return Background(
-        np.ascontiguousarray(background.centre[:, :, :1]), np.ascontiguousarray(background.spread[:, :, :1])
-    )

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.arrays import Bools, Bytes, Floats, Singles
 from calibration.errors import InputError
 from calibration.rig import Rig
+from capture.background_appearance import disc
 from capture.masks import MaskFlag, create_masks, user_masks
-from capture.recording import Footage, Recording
+from capture.recording import Recording
 from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
-from capture.silhouettes.models import CameraModel, ModelOptions, camera_model
-from capture.silhouettes.tuning import tune
+from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
+from capture.silhouettes.preparation import Source, prepare_models
+from capture.silhouettes.sitting import SITTING_MARGIN, Cut, support
 from capture.video import probe, read_frames
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording"]
 
 _CHUNK = 16
-#: Frames spread over the recording from which models learn what moves, and on how many of them they are tuned.
-_SAMPLES = 12
-_TUNED = 4
+Model = CameraModel | SittingModel | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +51,12 @@ class SilhouetteReport:
     area: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    footage: Footage
-    frames: int
-    size: tuple[int, int]
-    offset: int
-
-
-def _sources(recording: Recording) -> tuple[list[_Source], int]:
+def _sources(recording: Recording) -> tuple[list[Source], int]:
     sources = []
     for index in recording.of_kind("light"):
         footage = recording.footage[index]
         info = probe(footage.source)
-        sources.append(_Source(footage, info.frames, info.size, round(footage.offset_frames)))
+        sources.append(Source(footage, info.frames, info.size, round(footage.offset_frames)))
     if not sources:
         raise InputError(f"{recording.folder}: no camera of kind 'light' to segment")
     if recording.rig is not None:
@@ -87,12 +80,12 @@ def count_frames(recording: Recording) -> int:
 
 def learn_models(
     recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None
-) -> list[CameraModel | None]:
+) -> list[Model]:
     """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it."""
     sources, total = _sources(recording)
     rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return _models(sources, 0, total, options or ModelOptions(), rig, pool)
+        return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool)
 
 
 def segment_recording(
@@ -102,7 +95,7 @@ def segment_recording(
     *,
     start: int = 0,
     stop: int | None = None,
-    models: Sequence[CameraModel | None] | None = None,
+    models: Sequence[Model] | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SilhouetteReport:
@@ -132,73 +125,35 @@ def segment_recording(
     threads = workers or os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
         if models is None:
-            models = _models(sources, start, last, chosen, rig, pool)
+            models = prepare_models(sources, start, last, chosen, rig, pool)
         streams = [_stream(source, model, start, last) for source, model in zip(sources, models, strict=True)]
         sizes = [source.size for source in sources]
         with create_masks(target, names, sizes, count, _parameters(chosen, models, names, start)) as writer:
             for first in range(0, count, _CHUNK):
                 chunk = min(_CHUNK, count - first)
 
-                def segment(index: int, chunk: int = chunk) -> tuple[Bools, NDArray[np.uint16]]:
+                def segment(index: int, chunk: int = chunk) -> _Part:
                     return _segment_chunk(streams[index], models[index], chunk, sizes[index])
 
                 parts = list(pool.map(segment, range(len(sources))))
 
-                def judge(offset: int, parts: list[tuple[Bools, NDArray[np.uint16]]] = parts) -> Floats:
-                    return _judge(offset, parts, rig, chosen.repair)
+                def judge(offset: int, parts: list[_Part] = parts) -> Floats:
+                    return _judge(offset, parts, models, rig, chosen)
 
                 scores = np.array(list(pool.map(judge, range(chunk))))
                 here = slice(first, first + chunk)
-                for index, (masks, codes) in enumerate(parts):
+                for index, part in enumerate(parts):
                     score = scores[:, index].astype(np.float32)
-                    writer.write(names[index], first, np.packbits(masks, axis=-1), score, codes)
-                    agreement[here, index], flags[here, index] = score, codes
-                    area[here, index] = [np.count_nonzero(mask) for mask in masks]
+                    writer.write(names[index], first, np.packbits(part.masks, axis=-1), score, part.flags)
+                    agreement[here, index], flags[here, index] = score, part.flags
+                    area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
                 if on_progress is not None:
                     on_progress(first + chunk, count)
     labels = tuple("masks" if model is None else model.name for model in models)
     return SilhouetteReport(names, labels, agreement, flags, area)
 
 
-def _models(
-    sources: Sequence[_Source], start: int, last: int, options: ModelOptions, rig: Rig | None, pool: Executor
-) -> list[CameraModel | None]:
-    """Make the models of all cameras, tuned to each other where there is a rig; None where masks are brought."""
-    brought = [source.footage.masks is not None and options.model in ("auto", "masks") for source in sources]
-    if options.model == "masks" and not all(brought):
-        name = sources[brought.index(False)].footage.name
-        raise InputError(f"camera '{name}': the masks model needs masks in recording.toml")
-    step = max(1, -(-min(last - start, 2000) // _SAMPLES))
-
-    def sampled(index: int) -> list[Bytes]:
-        source = sources[index]
-        begin = max(0, start + source.offset)
-        end = min(begin + min(last - start, 2000), source.frames)
-        return [image for _, image in read_frames(source.footage.source, begin, end, step)]
-
-    def make(index: int) -> CameraModel | None:
-        if brought[index]:
-            return None
-        return camera_model(sources[index].footage, sources[index].frames, options, samples[index])
-
-    samples = list(pool.map(sampled, range(len(sources))))
-    models = list(pool.map(make, range(len(sources))))
-    ready = [model for model in models if model is not None]
-    if rig is not None and len(ready) == len(models) >= 3 and not any(model.in_order for model in ready):
-        few = [
-            _as_read(images, model)[:: max(1, len(images) // _TUNED)]
-            for images, model in zip(samples, ready, strict=True)
-        ]
-        tuned, _ = tune(ready, few, rig, pool, floors=options.shadow_floor is None)
-        return list(tuned)
-    return models
-
-
-def _as_read(images: list[Bytes], model: CameraModel) -> list[Bytes]:
-    return [image[:, :, 0] if model.grey and image.ndim == 3 else image for image in images]
-
-
-def _stream(source: _Source, model: CameraModel | None, start: int, last: int) -> Iterator[Bytes | None]:
+def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Bytes | None]:
     """Yield the images (or brought masks) of the recording's frames, None where a camera has none."""
     first = start + source.offset
     if model is None and source.footage.masks is not None:
@@ -213,55 +168,96 @@ def _stream(source: _Source, model: CameraModel | None, start: int, last: int) -
         yield image
 
 
-def _parameters(
-    options: ModelOptions, models: Sequence[CameraModel | None], names: Sequence[str], start: int
-) -> dict[str, Any]:
+def _parameters(options: ModelOptions, models: Sequence[Model], names: Sequence[str], start: int) -> dict[str, Any]:
     """Return what the file should say about how it was made, tuned values included."""
     cameras: dict[str, dict[str, Any]] = {}
     for name, model in zip(names, models, strict=True):
-        if model is None:
-            cameras[name] = {"model": "masks"}
+        if not isinstance(model, CameraModel):
+            cameras[name] = {"model": "masks" if model is None else model.name}
             continue
         floor = model.model.shadow_floor if isinstance(model.model, PlateModel) else None
         cameras[name] = {"model": model.name, "shadow_floor": floor, **asdict(model.cleaning)}
-    return {"model": options.model, "repair": options.repair, "start": start, "cameras": cameras}
+    return {
+        "model": options.model,
+        "repair": options.repair,
+        "margin_px": options.margin_px,
+        "start": start,
+        "cameras": cameras,
+    }
 
 
-def _segment_chunk(
-    stream: Iterator[Bytes | None], model: CameraModel | None, count: int, size: tuple[int, int]
-) -> tuple[Bools, NDArray[np.uint16]]:
-    """Return the masks (n, H, W) and flags (n,) of the next ``count`` images of a camera."""
+@dataclass(eq=False)
+class _Part:
+    """A camera's share of a chunk: masks (n, H, W), flags (n,), and what a sitting subject is cut again from."""
+
+    masks: Bools
+    flags: NDArray[np.uint16]
+    cuts: list[Cut | None]
+
+
+def _segment_chunk(stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int]) -> _Part:
+    """Return the silhouettes of the next ``count`` images of a camera."""
     masks = np.zeros((count, size[1], size[0]), dtype=bool)
     flags = np.zeros(count, dtype=np.uint16)
+    cuts: list[Cut | None] = [None] * count
     for offset in range(count):
         image = next(stream, None)
         if image is None:
             flags[offset] = MaskFlag.NO_FRAME
             continue
-        masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
+        if isinstance(model, SittingModel):
+            cut = Cut.of(model.looks, image)
+            masks[offset], cuts[offset] = cut.silhouette(model.looks), cut
+        else:
+            masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
         flags[offset] = _mask_flags(masks[offset])
-    return masks, flags
+    return _Part(masks, flags, cuts)
 
 
 def _mask_flags(mask: Bools) -> int:
     """Return what a mask says by itself."""
-    if not mask.any():
+    height, width = mask.shape
+    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    if w == 0:
         return int(MaskFlag.EMPTY)
-    if mask.all():
+    if (w, h) == (width, height) and mask.all():
         return int(MaskFlag.FULL)
-    touches = mask[:2].any() or mask[-2:].any() or mask[:, :2].any() or mask[:, -2:].any()
+    touches = min(x, y) < 2 or x + w > width - 2 or y + h > height - 2
     return int(MaskFlag.TOUCHES_BORDER) if touches else 0
 
 
-def _judge(offset: int, parts: list[tuple[Bools, NDArray[np.uint16]]], rig: Rig | None, repair: bool) -> Floats:
+def _judge(
+    offset: int, parts: Sequence[_Part], models: Sequence[Model], rig: Rig | None, options: ModelOptions
+) -> Floats:
     """Let the views judge one frame of a chunk: mend its masks and set its flags in place; return the agreement."""
-    if rig is None:
-        return np.full(len(parts), np.nan)
-    verdict = consensus([masks[offset] for masks, _ in parts], rig, repair=repair)
-    for index, (masks, codes) in enumerate(parts):
-        if verdict.repaired[index]:
-            masks[offset] = verdict.masks[index]
-            codes[offset] = _mask_flags(masks[offset]) | MaskFlag.REPAIRED
-        if verdict.contradicted[index]:
-            codes[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-    return verdict.agreement
+    agreement = np.full(len(parts), np.nan)
+    if rig is not None:
+        _cut_again(offset, parts, models, rig)
+        verdict = consensus([part.masks[offset] for part in parts], rig, repair=options.repair)
+        agreement = verdict.agreement
+        for index, part in enumerate(parts):
+            if verdict.repaired[index]:
+                part.masks[offset] = verdict.masks[index]
+                part.flags[offset] = _mask_flags(part.masks[offset]) | MaskFlag.REPAIRED
+            if verdict.contradicted[index]:
+                part.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
+    for part, model in zip(parts, models, strict=True):
+        margin = options.margin_px
+        if margin is None:
+            margin = round(SITTING_MARGIN * max(part.masks.shape[1:])) if isinstance(model, SittingModel) else 0
+        if margin > 0:
+            part.masks[offset] = cv2.dilate(part.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
+    return agreement
+
+
+def _cut_again(offset: int, parts: Sequence[_Part], models: Sequence[Model], rig: Rig) -> None:
+    """Cut sitting subjects again with the support of the other views' first cuts, in place."""
+    if len(parts) < 3 or not any(part.cuts[offset] for part in parts):
+        return
+    before = [part.masks[offset].copy() for part in parts]
+    for index, (part, model) in enumerate(zip(parts, models, strict=True)):
+        cut = part.cuts[offset]
+        if cut is not None and isinstance(model, SittingModel):
+            part.masks[offset] = cut.silhouette(model.looks, support(before, rig, index))
+            part.flags[offset] = _mask_flags(part.masks[offset])
+            part.cuts[offset] = None

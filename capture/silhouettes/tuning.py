@@ -15,9 +15,9 @@ import numpy as np
 
 from calibration.arrays import Bytes
 from calibration.rig import Rig
-from capture.silhouettes.consensus import agreement_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.ray_agreement import ray_agreement
 
 __all__ = ["tune"]
 
@@ -53,7 +53,7 @@ def tune(
         def one(frame: int) -> float:
             masks = [model.silhouette(images[frame]) for model, images in zip(trial, samples, strict=True)]
             # A view without silhouette agrees with nothing.
-            return float(np.nan_to_num(agreement_of(masks, rig)).mean())
+            return float(np.nan_to_num(ray_agreement(masks, rig)).mean())
 
         return float(np.mean(list(pool.map(one, frames))))
 
@@ -63,7 +63,7 @@ def tune(
         changes += [lambda model, floor=floor: _with_floor(model, floor) for floor in _FLOORS]  # type: ignore[misc]
     changes += [lambda model, high=high: _with_high(model, high) for high in _HIGH]  # type: ignore[misc]
     for change in changes:
-        if top > 0.97:
+        if top > 1.0 - 2 * _CLEARLY:  # nothing can be clearly better then
             break
         trial = [change(model) for model in best]
         reached = score(trial)

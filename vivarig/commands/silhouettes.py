@@ -38,6 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-repair", action="store_true", help="store silhouettes as each camera sees them")
     parser.add_argument(
+        "--margin",
+        type=int,
+        default=None,
+        metavar="PX",
+        help="pixels added around each silhouette (default: 0; 0.4 %% of the image's longer side for a subject that "
+        "sits and has no plate)",
+    )
+    parser.add_argument(
         "--sheet", type=Path, metavar="FILE", help="also write a contact sheet (PNG or JPEG) for your eyes"
     )
     parser.add_argument("--start", type=int, default=0, help="first frame")
@@ -48,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """Return how silhouettes are wanted."""
     cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
-    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair)
+    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair, args.margin)
 
 
 def run(args: argparse.Namespace) -> CommandReport:
