@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit-mm", type=float, metavar="MM", help="motion: millimetres in one unit of the input")
     parser.add_argument("--rate", type=float, metavar="HZ", help="motion: frames per second, where the input has none")
     parser.add_argument("--up", choices=("x", "y", "z"), help="motion: the input's upward axis")
+    parser.add_argument("--individual", metavar="NAME", help="motion: whose points, if the input holds several animals")
+    parser.add_argument(
+        "--least-likelihood", type=float, metavar="P", help="DeepLabCut: points below this likelihood are missing"
+    )
+    parser.add_argument("--drop-first", action="store_true", help="BVH: leave out the first frame (CMU's added T-pose)")
     parser.add_argument("--y-up", action="store_true", help="DLT: the image's y grows upwards")
     parser.add_argument("--lossy", action="store_true", help="drop what the target format cannot hold")
     parser.add_argument(
@@ -85,7 +90,10 @@ def _is_motion(args: argparse.Namespace) -> bool:
 
 def _convert_motion(args: argparse.Namespace) -> CommandReport:
     unit = args.unit_mm if args.unit_mm is not None else UNITS_MM.get(args.units or "")
-    motion = read_motion(args.source, args.source_format, rate_hz=args.rate, unit_mm=unit, up=args.up)
+    motion = read_motion(
+        args.source, args.source_format, rate_hz=args.rate, unit_mm=unit, up=args.up, individual=args.individual,
+        least_likelihood=args.least_likelihood, drop_first=args.drop_first or None,
+    )  # fmt: skip
     write_motion(motion, args.target, args.target_format)
     what = "coordinates"
     if isinstance(motion, MarkerSeries):
