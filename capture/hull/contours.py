@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.measure import find_contours
 
-from calibration.arrays import Floats
+from calibration.arrays import Floats, Ints, Singles
 from calibration.cameras import Camera
+from calibration.compiled import compiled
 from calibration.errors import InputError
 
 __all__ = ["Outline", "mask_contours", "outline_of"]
@@ -54,9 +54,67 @@ def mask_contours(silhouette: NDArray[Any], *, complement: bool = False) -> list
     top, left = rows[0], columns[0]
     crop = level[top : rows[-1] + 1, left : columns[-1] + 1]
     padded = np.pad(1.0 - crop if complement else crop, 1)
-    loops = find_contours(padded, 0.5, fully_connected="low")
-    shift = np.array([left - 1.0, top - 1.0])
-    return [loop[:-1, ::-1] + shift for loop in loops if len(loop) > 3]
+    points, ends = _trace(padded)
+    loops = np.split(points + np.array([left - 1.0, top - 1.0]), ends[:-1])
+    return [loop for loop in loops if len(loop) > 2]
+
+
+@compiled
+def _trace(level: Singles) -> tuple[Floats, Ints]:
+    """Return the points (n, 2), px (x, y), of all closed level-0.5 polylines, and where each of them ends.
+
+    ``level`` (h, w) is outside all along its rim. Two inside corners on a diagonal are not joined.
+    """
+    height, width = level.shape
+    count = 0
+    for row in range(height):
+        for column in range(width):
+            inside = level[row, column] > 0.5
+            count += column + 1 < width and inside != (level[row, column + 1] > 0.5)
+            count += row + 1 < height and inside != (level[row + 1, column] > 0.5)
+    points, ends = np.empty((count, 2)), np.empty(count, np.int64)
+    seen = np.zeros((height, width), np.bool_)  # crossings to the right of a centre; every loop has some
+    at, loops = 0, 0
+    for first_row in range(height):
+        for first_column in range(width - 1):
+            crossed = (level[first_row, first_column] > 0.5) != (level[first_row, first_column + 1] > 0.5)
+            if not crossed or seen[first_row, first_column]:
+                continue
+            # A cell has its corners at (row, column) and one further; its sides are 0 top, 1 right, 2 bottom, 3 left.
+            row, column, side = first_row, first_column, 0
+            while True:
+                y, x = row + (side == 2), column + (side == 1)
+                across = side % 2 == 0
+                a = level[y, x] - 0.5
+                b = (level[y, x + 1] if across else level[y + 1, x]) - 0.5
+                part = a / (a - b)
+                points[at, 0], points[at, 1] = x + (part if across else 0.0), y + (0.0 if across else part)
+                at += 1
+                if across:
+                    seen[y, x] = True
+                corners = (
+                    level[row, column] > 0.5,
+                    level[row, column + 1] > 0.5,
+                    level[row + 1, column + 1] > 0.5,
+                    level[row + 1, column] > 0.5,
+                )
+                # Side s lies between corners s and s + 1. Around the inside corner of the side just entered lies the
+                # way out, unless that corner's other side is not crossed.
+                own = side if corners[side] else (side + 1) % 4
+                step = 3 if own == side else 1
+                out = (side + step) % 4
+                while corners[out] == corners[(out + 1) % 4]:
+                    out = (out + step) % 4
+                row += (out == 2) - (out == 0)
+                column += (out == 1) - (out == 3)
+                side = (out + 2) % 4
+                if row == first_row and column == first_column and side == 0:
+                    break
+                if (row + (side == 2), column, side % 2) == (first_row, first_column, 0):
+                    break
+            ends[loops] = at
+            loops += 1
+    return points, ends[:loops]
 
 
 def outline_of(camera: Camera, contours: list[Floats], *, complement: bool = False) -> Outline:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
+from scipy.ndimage import gaussian_filter
+from skimage.measure import find_contours
 
 from calibration.cameras import LensCamera, PinholeLens
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform
 from capture.hull import HullFlag, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap
 from capture.hull.bounds import box_of_half_spaces
+from capture.hull.contours import mask_contours
 from capture.hull.marching_tables import triangle_table
 
 VOXEL = 3.0
@@ -246,3 +249,21 @@ def test_box_of_half_spaces() -> None:
     assert box_of_half_spaces(planes, 1e3) == pytest.approx(np.array([[-4.0, -5, -6], [1, 2, 3]]))
     assert np.isinf(box_of_half_spaces(planes[:-1], 1e3)).any()
     assert np.isnan(box_of_half_spaces(np.array([[1.0, 0, 0, 1], [-1, 0, 0, 1], [0, 1, 0, 0]]), 1e3)).all()
+
+
+def test_traced_outlines_are_those_of_marching_squares(rng: np.random.Generator) -> None:
+    """Against scikit-image: the same points and areas, of masks with holes and diagonals and of mattes."""
+    rough = gaussian_filter(rng.normal(size=(60, 80)), 1.0)
+    for matte in (rough > 0.02, np.clip(3 * rough + 0.5, 0, 1).astype(np.float32)):
+        padded = np.pad(matte.astype(np.float32), 1)
+        wanted = [loop[:-1, ::-1] - 1 for loop in find_contours(padded, 0.5, fully_connected="low")]
+        traced = mask_contours(matte)
+        assert len(traced) == len(wanted) > 20
+
+        def area(loop: np.ndarray) -> float:
+            after = np.roll(loop, -1, axis=0)
+            return float(abs((loop[:, 0] * after[:, 1] - loop[:, 1] * after[:, 0]).sum()) / 2)
+
+        np.testing.assert_allclose(sorted(map(area, traced)), sorted(map(area, wanted)), rtol=1e-4)
+        points = [np.array(sorted(map(tuple, np.round(np.concatenate(x), 4)))) for x in (traced, wanted)]
+        np.testing.assert_allclose(*points, atol=2e-4)
