@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -28,7 +28,7 @@ from calibration.xray_distortion_models import (
 )
 from calibration.xray_grid import GridSighting
 
-__all__ = ["DistortionMap", "UndistortionReport", "fit_undistortion", "interpolate_maps"]
+__all__ = ["AnyMap", "DistortionMap", "MovingMap", "UndistortionReport", "fit_undistortion", "map_at"]
 
 #: Distance of the nodes at which a map is stored, px: at this step the bicubic interpolation of a distortion of
 #: 15 px is exact to 1e-4 px.
@@ -223,24 +223,49 @@ def fit_undistortion(sighting: GridSighting, *, model: str | None = None) -> tup
     return distortion, report
 
 
-def interpolate_maps(frames: Sequence[int], maps: Sequence[DistortionMap], frame: float) -> DistortionMap:
-    """Return the map at a frame of a moving C-arm: linear between the grid frames, constant beyond them."""
-    if len(frames) != len(maps) or not maps:
-        raise InputError(f"moving distortion: {len(frames)} frames for {len(maps)} maps")
-    order = np.argsort(frames)
-    at = np.asarray(frames, dtype=np.float64)[order]
-    upper = int(np.clip(np.searchsorted(at, frame), 1, max(len(at) - 1, 1)))
-    if len(at) == 1:
-        return maps[0]
-    low, high = maps[order[upper - 1]], maps[order[upper]]
-    t = float(np.clip((frame - at[upper - 1]) / max(at[upper] - at[upper - 1], 1e-12), 0.0, 1.0))
-    return DistortionMap(
-        low.size,
-        low.step,
-        (1 - t) * low.to_ideal + t * high.to_ideal,
-        (1 - t) * low.to_raw + t * high.to_raw,
-        low.known & high.known,
-    )
+@dataclass(frozen=True, eq=False)
+class MovingMap:
+    """The distortion of a C-arm that moves: maps at some frames of the film, linear between them, constant beyond.
+
+    Attributes:
+        frames: frame numbers, ascending.
+        maps: the map at each.
+    """
+
+    frames: tuple[int, ...]
+    maps: tuple[DistortionMap, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.frames) != len(self.maps) or not self.maps:
+            raise InputError(f"moving distortion: {len(self.frames)} frames for {len(self.maps)} maps")
+        if any(b <= a for a, b in pairwise(self.frames)):
+            raise InputError(f"moving distortion: frames must ascend, got {self.frames}")
+        if len({one.size for one in self.maps}) > 1:
+            raise InputError(f"moving distortion: grid images differ in size: {[one.size for one in self.maps]}")
+
+    def at(self, frame: float) -> DistortionMap:
+        """Return the map at a frame."""
+        upper = int(np.searchsorted(self.frames, frame))
+        if upper == 0 or upper == len(self.frames):
+            return self.maps[min(upper, len(self.maps) - 1)]
+        low, high = self.maps[upper - 1], self.maps[upper]
+        t = (frame - self.frames[upper - 1]) / (self.frames[upper] - self.frames[upper - 1])
+        return DistortionMap(
+            low.size,
+            low.step,
+            (1 - t) * low.to_ideal + t * high.to_ideal,
+            (1 - t) * low.to_raw + t * high.to_raw,
+            low.known & high.known,
+        )
+
+
+#: A distortion that stands still, or one that moves with the C-arm.
+AnyMap = DistortionMap | MovingMap
+
+
+def map_at(one: AnyMap, frame: float) -> DistortionMap:
+    """Return a distortion at a frame of the film."""
+    return one.at(frame) if isinstance(one, MovingMap) else one
 
 
 def net_shape(size: tuple[int, int], step: float) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import pytest
 from calibration.errors import InputError, SolveError
 from calibration.xray_distortion_models import LocalWeightedMean, Polynomial, SplineSurface
 from calibration.xray_grid import draw_grid, find_grid, index_lattice
-from calibration.xray_undistortion import DistortionMap, fit_undistortion, interpolate_maps
+from calibration.xray_undistortion import DistortionMap, MovingMap, fit_undistortion
 
 SIZE = 512
 
@@ -141,9 +141,11 @@ def test_moving_map_is_linear_between_grid_frames(grid):
     still = DistortionMap(
         first.size, first.step, np.zeros_like(first.to_ideal), np.zeros_like(first.to_raw), first.known
     )
-    middle = interpolate_maps([0, 10], [first, still], 5)
-    assert np.allclose(middle.to_ideal, 0.5 * first.to_ideal)
-    assert np.allclose(interpolate_maps([0, 10], [first, still], 99).to_ideal, 0)
+    moving = MovingMap((2, 12), (first, still))
+    assert np.allclose(moving.at(7).to_ideal, 0.5 * first.to_ideal)
+    assert moving.at(0) is first and moving.at(99) is still
+    with pytest.raises(InputError, match="ascend"):
+        MovingMap((12, 2), (first, still))
 
 
 def test_no_grid_is_said_with_what_was_found():

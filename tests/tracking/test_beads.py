@@ -9,6 +9,7 @@ from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform, rotation_from_vector
+from calibration.xray_undistortion import MARGIN_PX, DistortionMap, MovingMap, net_shape
 from tracking.beads.association import NOBODY, associate
 from tracking.beads.bones import carry_surface, fit_bone, group_beads, pair_distances
 from tracking.beads.clip import ArrayClip, track_beads, track_clip
@@ -16,6 +17,7 @@ from tracking.beads.epipolar import epipolar_distance, fit_fundamental
 from tracking.beads.filtering import butterworth, choose_cutoff, smooth_trajectories
 from tracking.beads.reconstruction import bridge_gaps, geometry_of, triangulate_beads
 from tracking.beads.session import find_spikes, follow_beads, reconstruct
+from tracking.beads.store import load_maps, save_maps
 from tracking.beads.tracks import BeadTracks, PointStatus
 from tracking.beads.xmalab_files import (
     PixelConvention,
@@ -59,16 +61,16 @@ def motion(frames=40):
     return points
 
 
-def film(points, hidden=None, seed=0):
-    """Pictures (C) of (T, H, W): beads over a bone edge, photon noise."""
+def film(points, hidden=None, seed=0, pixels=None):
+    """Pictures (C) of (T, H, W): beads over a bone edge, photon noise; at (T, C, B, 2) pixels if those are given."""
     y, x = np.mgrid[0:SIZE, 0:SIZE].astype(float)
     views = []
     for c in range(2):
         bone = 0.5 / (1 + np.exp(-(x - 150 + 0.3 * y) / 2.0))
         frames = []
-        for t, pixels in enumerate(RIG[c].project(points)):
+        for t, spots in enumerate(RIG[c].project(points) if pixels is None else pixels[:, c]):
             depth = bone.copy()
-            for b, (px, py) in enumerate(pixels):
+            for b, (px, py) in enumerate(spots):
                 if hidden is not None and hidden[t, c, b]:
                     continue
                 s = np.s_[max(int(py) - 8, 0) : int(py) + 10, max(int(px) - 8, 0) : int(px) + 10]
@@ -374,3 +376,65 @@ def test_files_round_trip(tmp_path):
     (tmp_path / "bad.csv").write_text("a_cam1_X,a_cam1_Y\n1,2\n3\n")
     with pytest.raises(InputError, match="line 3"):
         read_points_2d(tmp_path / "bad.csv")
+
+
+def shifted_map(shift):
+    """A distortion that shifts the picture and bends it a little."""
+    rows, columns = net_shape((SIZE, SIZE), 8.0)
+    y, x = np.mgrid[0:rows, 0:columns] * 8.0 - MARGIN_PX
+    bend = np.stack([shift + 1.5 * np.sin(y / 90.0), 0.5 * shift + 1.5 * np.sin(x / 90.0)], axis=-1)
+    one = DistortionMap((SIZE, SIZE), 8.0, np.zeros_like(bend), bend, np.ones((rows, columns), dtype=bool))
+    nodes, back = np.stack([x, y], axis=-1), np.zeros_like(bend)
+    for _ in range(20):
+        back = nodes - one.distort(nodes + back) + back
+    return DistortionMap((SIZE, SIZE), 8.0, back, bend, one.known)
+
+
+def test_a_moving_c_arm_is_followed_through_the_film(tmp_path):
+    """The distortion of one view drifts by 8 px over the film: grids at its ends tell."""
+    points = motion(24)
+    maps = {"a": MovingMap((0, 23), (shifted_map(0.0), shifted_map(8.0)))}
+    save_maps(tmp_path / "maps.h5", maps, {})
+    read = load_maps(tmp_path / "maps.h5")
+    assert isinstance(read["a"], MovingMap) and read["a"].frames == (0, 23)
+    truth = truth_pixels(points)
+    truth[:, 0] = np.stack([maps["a"].at(t).distort(frame) for t, frame in enumerate(truth[:, 0])])
+    tracks = follow_beads(
+        ArrayClip(film(points, pixels=truth)),
+        RIG,
+        read,
+        starts=truth[12],
+        start_frame=12,
+        names=[f"b{k}" for k in range(8)],
+    )
+    error = np.linalg.norm(reconstruct(tracks, RIG, read).motion.positions - points, axis=-1)
+    assert np.nanmedian(error) < 0.05 and np.isfinite(error).mean() > 0.9
+    still = {"a": read["a"].at(12)}
+    assert np.nanmedian(np.linalg.norm(triangulate_beads(tracks, RIG, still).positions - points, axis=-1)) > 0.2
+
+
+def test_one_xray_and_light_views_triangulate_together():
+    """Beads seen by one X-ray view with an intensifier's distortion, and by two light cameras with bending lenses."""
+    lens = PinholeLens((SIZE, SIZE), RIG[0].lens.intrinsics, np.array([-0.2, 0.1, 0.001, -0.001]))
+    light = [camera(eye, name) for eye, name in (([500, 600, 300], "c"), ([-300, 700, 400], "d"))]
+    light = [LensCamera(c.name, lens, c.camera_from_world, "light") for c in light]
+    rig = Rig((RIG[0], *light))
+    points = motion()
+    maps = {"a": shifted_map(3.0)}
+    rng = np.random.default_rng(0)
+    pixels = rig.project(points).transpose(1, 0, 2, 3)
+    pixels[:, 0] = maps["a"].distort(pixels[:, 0])
+    pixels += rng.normal(size=pixels.shape) * 0.08
+    pixels[5:9, 2, 1] = np.nan  # one X-ray and one light view left
+    pixels[20, 1:, 3] = np.nan  # the X-ray view alone
+    seen = np.isfinite(pixels[..., 0])
+    tracks = BeadTracks(
+        tuple(f"b{k}" for k in range(8)), rig.names, pixels,
+        np.where(seen[..., None, None], np.eye(2) * 0.08**2, np.nan),
+        seen.astype(np.uint8), np.full((3, 8), 1.4), np.full((3, 8), 0.7),
+    )  # fmt: skip
+    motion_3d = triangulate_beads(tracks, rig, maps)
+    error = np.linalg.norm(motion_3d.positions - points, axis=-1)
+    assert np.isnan(error[20, 3]) and np.isfinite(np.delete(error, 20, axis=0)).all()
+    assert np.nanmedian(error) < 0.05 and np.nanmax(error) < 0.2
+    assert motion_3d.views[5:9, :2, 1].all() and not motion_3d.views[5:9, 2, 1].any()

@@ -73,6 +73,7 @@ def track_beads(
     sigma_px: float | None = None,
     geometry: EpipolarGeometry | None = None,
     given: Mapping[int, Floats] | None = None,
+    frame_numbers: Callable[[int], int] = int,
     settings: TrackerSettings | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> BeadTracks:
@@ -86,6 +87,7 @@ def track_beads(
         sigma_px: Gaussian radius of the beads in the image; measured at the starts unless given.
         geometry: epipolar relation of the views; learnt from the tracks unless given.
         given: frame -> (C, B, 2) points that the user fixed; they are kept exactly.
+        frame_numbers: number in the film of the n-th frame read here, for a geometry that moves.
         on_progress: called with the number of frames done.
     """
     starts = np.asarray(starts, dtype=np.float64)
@@ -105,12 +107,14 @@ def track_beads(
                 starts,
                 polarity=polarity or ["dark"] * len(cameras),
                 sigma_px=sigma_px,
-                geometry=geometry,
+                geometry=None if geometry is None else geometry.at(frame_numbers(0)),
                 speeds=speeds,
                 settings=settings,
             )
             tracker.fix(corrections.get(index))
         else:
+            if geometry is not None:
+                tracker.geometry = geometry.at(frame_numbers(index))
             tracker.step(images, corrections.get(index))
         rows.append((tracker.pixels.copy(), tracker.covariance.copy(), tracker.status.copy()))
         if on_progress is not None:
@@ -150,7 +154,7 @@ def track_clip(
     fixed = dict(given or {})
 
     def follow(
-        frames: Iterable[Sequence[NDArray[Any]]], corrections: dict[int, Floats], done: int, ahead: float
+        frames: Iterable[Sequence[NDArray[Any]]], corrections: dict[int, Floats], done: int, ahead: int
     ) -> BeadTracks:
         return track_beads(
             frames,
@@ -162,16 +166,17 @@ def track_clip(
             sigma_px=sigma_px,
             geometry=geometry,
             given=corrections,
+            frame_numbers=lambda n: start_frame + ahead * n,
             settings=settings,
             on_progress=None if on_progress is None else lambda n: on_progress(done + n, total),
         )
 
     after = {f - start_frame: v for f, v in fixed.items() if f >= start_frame}
-    later = follow(forwards(clip, start_frame), after, 0, 1.0)
+    later = follow(forwards(clip, start_frame), after, 0, 1)
     if start_frame == 0:
         return later
     before = {start_frame - f: v for f, v in fixed.items() if f <= start_frame}
-    earlier = follow(backwards(clip, start_frame), before, total - start_frame, -1.0)
+    earlier = follow(backwards(clip, start_frame), before, total - start_frame, -1)
     return BeadTracks(
         later.names,
         later.cameras,

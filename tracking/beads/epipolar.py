@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,11 +23,17 @@ class EpipolarGeometry:
         fundamental: (C, C, 3, 3) with ``x_j^T F[i, j] x_i = 0`` in ideal pixels; NaN where unknown.
         sigma_px: expected distance of a true match from its epipolar line, px.
         undistort: one function per view from pixels as brought to ideal pixels.
+        undistort_at: the same at a frame of the film, where the distortion moves with a C-arm.
     """
 
     fundamental: Floats
     sigma_px: float
     undistort: tuple[Undistort, ...]
+    undistort_at: Callable[[int], tuple[Undistort, ...]] | None = None
+
+    def at(self, frame: int) -> EpipolarGeometry:
+        """Return the relation at a frame of the film."""
+        return self if self.undistort_at is None else replace(self, undistort=self.undistort_at(frame))
 
     def distance(self, i: int, pixels_i: Floats, j: int, pixels_j: Floats) -> Floats:
         """Return the epipolar distance of matches between view i and view j, (...,) px, broadcasting."""

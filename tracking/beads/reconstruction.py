@@ -13,7 +13,7 @@ from calibration.cameras import LensCamera
 from calibration.errors import InputError
 from calibration.rig import Rig
 from calibration.triangulation import triangulate
-from calibration.xray_undistortion import DistortionMap
+from calibration.xray_undistortion import AnyMap, MovingMap, map_at
 from tracking.beads.bones import Bone
 from tracking.beads.epipolar import EpipolarGeometry, Undistort, fundamental_from_matrices, unchanged
 from tracking.beads.tracks import BeadTracks
@@ -65,18 +65,24 @@ class BeadMotion:
         return np.asarray(np.sqrt(np.trace(self.covariance, axis1=2, axis2=3) / 3.0))
 
 
-def ideal_pixels(name: str, pixels: Floats, maps: Mapping[str, DistortionMap]) -> Floats:
-    """Return pixels without the image intensifier's distortion: what the rig's camera of that name sees."""
-    return maps[name].undistort(pixels) if name in maps else pixels
+def ideal_pixels(name: str, pixels: Floats, maps: Mapping[str, AnyMap]) -> Floats:
+    """Return (T, ..., 2) pixels without the intensifier's distortion: what the rig's camera of that name sees."""
+    one = maps.get(name)
+    if isinstance(one, MovingMap):
+        return np.stack([one.at(t).undistort(frame) for t, frame in enumerate(pixels)])
+    return pixels if one is None else one.undistort(pixels)
 
 
-def raw_pixels(name: str, pixels: Floats, maps: Mapping[str, DistortionMap]) -> Floats:
-    """Return pixels of the image as brought from those that the rig's camera projects."""
-    return maps[name].distort(pixels) if name in maps else pixels
+def raw_pixels(name: str, pixels: Floats, maps: Mapping[str, AnyMap]) -> Floats:
+    """Return (T, ..., 2) pixels of the images as brought from those that the rig's camera projects."""
+    one = maps.get(name)
+    if isinstance(one, MovingMap):
+        return np.stack([one.at(t).distort(frame) for t, frame in enumerate(pixels)])
+    return pixels if one is None else one.distort(pixels)
 
 
-def geometry_of(rig: Rig, maps: Mapping[str, DistortionMap], *, sigma_px: float = 0.6) -> EpipolarGeometry:
-    """Return the epipolar relations of a calibrated rig, from raw pixels."""
+def geometry_of(rig: Rig, maps: Mapping[str, AnyMap], *, sigma_px: float = 0.6) -> EpipolarGeometry:
+    """Return the epipolar relations of a calibrated rig, from raw pixels; `EpipolarGeometry.at` follows a C-arm."""
     count = len(rig)
     fundamental = np.full((count, count, 3, 3), np.nan)
     matrices = []
@@ -87,18 +93,23 @@ def geometry_of(rig: Rig, maps: Mapping[str, DistortionMap], *, sigma_px: float 
         pose = camera.camera_from_world
         matrices.append(camera.lens.intrinsics @ np.column_stack([pose.rotation, pose.translation]))
         if camera.name in maps:
-            undistort.append(maps[camera.name].undistort)
+            undistort.append(map_at(maps[camera.name], 0).undistort)
         else:
             undistort.append(camera.undistort_points if camera.lens.distortion.any() else unchanged)
     for i in range(count):
         for j in range(count):
             if i != j:
                 fundamental[i, j] = fundamental_from_matrices(matrices[i], matrices[j])
-    return EpipolarGeometry(fundamental, sigma_px, tuple(undistort))
+    moving = {k: maps[name] for k, name in enumerate(rig.names) if isinstance(maps.get(name), MovingMap)}
+
+    def follow(frame: int) -> tuple[Undistort, ...]:
+        return tuple(map_at(moving[k], frame).undistort if k in moving else undistort[k] for k in range(count))
+
+    return EpipolarGeometry(fundamental, sigma_px, tuple(undistort), follow if moving else None)
 
 
 def triangulate_beads(
-    tracks: BeadTracks, rig: Rig, maps: Mapping[str, DistortionMap] | None = None, *, gate_px: float = 3.0
+    tracks: BeadTracks, rig: Rig, maps: Mapping[str, AnyMap] | None = None, *, gate_px: float = 3.0
 ) -> BeadMotion:
     """Triangulate tracks: each bead and frame from all X-ray and light views that see it, two or more.
 
@@ -110,8 +121,7 @@ def triangulate_beads(
     pixels = np.empty((views, frames * beads, 2))
     sigma = np.empty((views, frames * beads))
     for c, name in enumerate(tracks.cameras):
-        raw = tracks.pixels[:, c].reshape(-1, 2)
-        pixels[c] = ideal_pixels(name, raw, maps)
+        pixels[c] = ideal_pixels(name, tracks.pixels[:, c], maps).reshape(-1, 2)
         variance = 0.5 * np.trace(tracks.covariance[:, c].reshape(-1, 2, 2), axis1=1, axis2=2)
         sigma[c] = np.sqrt(np.nan_to_num(variance, nan=1.0) + FLOOR_PX**2)
     solved = triangulate(ordered, pixels, sigma_px=sigma, gate_px=gate_px)
@@ -165,7 +175,7 @@ def bridge_gaps(
     return replace(motion, positions=positions, covariance=covariance, bridged=bridged)
 
 
-def anchor_bridges(motion: BeadMotion, tracks: BeadTracks, rig: Rig, maps: Mapping[str, DistortionMap]) -> BeadMotion:
+def anchor_bridges(motion: BeadMotion, tracks: BeadTracks, rig: Rig, maps: Mapping[str, AnyMap]) -> BeadMotion:
     """Correct bridged positions by the one view that still saw the bead; those that contradict it become gaps again.
 
     The view fixes two of three coordinates; the bridge is left to tell the depth along its ray (a Kalman update).
@@ -174,7 +184,7 @@ def anchor_bridges(motion: BeadMotion, tracks: BeadTracks, rig: Rig, maps: Mappi
     seen = tracks.found & bridged[:, None]
     for c, name in enumerate(tracks.cameras):
         camera = rig[name]
-        ideal = ideal_pixels(name, tracks.pixels[:, c].reshape(-1, 2), maps).reshape(tracks.pixels[:, c].shape)
+        ideal = ideal_pixels(name, tracks.pixels[:, c], maps)
         # Where two views saw the bead and contradict each other, neither is known to be right.
         for t, b in zip(*np.nonzero(seen[:, c] & (seen.sum(axis=1) == 1)), strict=True):
             projected = camera.project_with_jacobians(positions[t, b][None])

@@ -11,7 +11,7 @@ from calibration.arrays import Bools, Floats
 from calibration.cameras import Camera
 from calibration.rig import Rig
 from calibration.xray_spots import Polarity
-from calibration.xray_undistortion import DistortionMap
+from calibration.xray_undistortion import AnyMap
 from tracking.beads.bones import Bone, fit_bone, group_beads
 from tracking.beads.clip import Clip, recover_lost, track_clip
 from tracking.beads.gathering import gather_beads
@@ -52,7 +52,7 @@ class BeadSession:
 def follow_beads(
     clip: Clip,
     rig: Rig,
-    maps: Mapping[str, DistortionMap],
+    maps: Mapping[str, AnyMap],
     *,
     starts: Floats | None = None,
     start_frame: int = 0,
@@ -143,7 +143,7 @@ def find_bones(
 def reconstruct(
     tracks: BeadTracks,
     rig: Rig,
-    maps: Mapping[str, DistortionMap],
+    maps: Mapping[str, AnyMap],
     *,
     bones: Mapping[str, Sequence[str]] | None = None,
     max_gap: int = 8,

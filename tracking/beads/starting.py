@@ -132,7 +132,7 @@ def find_starts(
             )
         if len(tracks) < 2:
             continue
-        matched = _matched(tracks[0], tracks[1], geometry, gate)
+        matched = _matched(tracks[0], tracks[1], geometry.at(at + len(images) // 2), gate)
         if matched.shape[2]:
             starts = np.full((2, len(cameras), matched.shape[2], 2), np.nan)
             starts[:, :2] = matched

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
-from calibration.xray_undistortion import DistortionMap
+from calibration.xray_undistortion import AnyMap, DistortionMap, MovingMap
 from capture.results import create_results, open_results, text_array
 from tracking.beads.filtering import Smoothed
 from tracking.beads.session import BeadSession
@@ -21,32 +22,49 @@ TRACKS_STAGE = "xray track"
 BEADS_STAGE = "beads"
 
 
-def save_maps(path: Path | str, maps: Mapping[str, DistortionMap], parameters: Mapping[str, Any]) -> None:
-    """Write distortion maps, one group per camera, px."""
+def save_maps(path: Path | str, maps: Mapping[str, AnyMap], parameters: Mapping[str, Any]) -> None:
+    """Write distortion maps, px: one group per camera, or per camera and frame (``name@frame``) of a moving C-arm."""
     with create_results(path, stage=MAPS_STAGE, parameters=parameters, units="px") as file:
         for name, one in maps.items():
-            group = file.create_group(name)
-            group.attrs["size"] = one.size
-            group.attrs["step"] = one.step
-            for key, value in (("to_ideal", one.to_ideal), ("to_raw", one.to_raw), ("known", one.known)):
-                group.create_dataset(key, data=value, compression="gzip", shuffle=True)
+            if isinstance(one, MovingMap):
+                for frame, still in zip(one.frames, one.maps, strict=True):
+                    _save_map(file.create_group(f"{name}@{frame}"), still)
+            else:
+                _save_map(file.create_group(name), one)
 
 
-def load_maps(path: Path | str) -> dict[str, DistortionMap]:
+def _save_map(group: h5py.Group, one: DistortionMap) -> None:
+    group.attrs["size"] = one.size
+    group.attrs["step"] = one.step
+    for key, value in (("to_ideal", one.to_ideal), ("to_raw", one.to_raw), ("known", one.known)):
+        group.create_dataset(key, data=value, compression="gzip", shuffle=True)
+
+
+def load_maps(path: Path | str) -> dict[str, AnyMap]:
     """Read distortion maps; none where there is no file (images without an intensifier need none)."""
     if not Path(path).is_file():
         return {}
+    maps: dict[str, AnyMap] = {}
+    moving: dict[str, dict[int, DistortionMap]] = {}
     with open_results(path, stage=MAPS_STAGE) as file:
-        return {
-            name: DistortionMap(
-                (int(file[name].attrs["size"][0]), int(file[name].attrs["size"][1])),
-                float(file[name].attrs["step"]),
-                np.asarray(file[name]["to_ideal"][:]),
-                np.asarray(file[name]["to_raw"][:]),
-                np.asarray(file[name]["known"][:]),
+        for label in file:
+            group = file[label]
+            one = DistortionMap(
+                (int(group.attrs["size"][0]), int(group.attrs["size"][1])),
+                float(group.attrs["step"]),
+                np.asarray(group["to_ideal"][:]),
+                np.asarray(group["to_raw"][:]),
+                np.asarray(group["known"][:]),
             )
-            for name in file
-        }
+            name, at, frame = label.rpartition("@")
+            if at:
+                moving.setdefault(name, {})[int(frame)] = one
+            else:
+                maps[label] = one
+    for name, stills in moving.items():
+        frames = tuple(sorted(stills))
+        maps[name] = MovingMap(frames, tuple(stills[frame] for frame in frames))
+    return maps
 
 
 def save_tracks(path: Path | str, tracks: BeadTracks, parameters: Mapping[str, Any]) -> None:

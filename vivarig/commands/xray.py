@@ -18,7 +18,7 @@ from calibration.transforms import RigidTransform, mean_rigid
 from calibration.xray_cube import CubeCalibration, CubeImage, calibrate_with_cube, draw_cube, load_cube
 from calibration.xray_grid import draw_grid, find_grid
 from calibration.xray_spots import Spots
-from calibration.xray_undistortion import DistortionMap, fit_undistortion
+from calibration.xray_undistortion import AnyMap, DistortionMap, MovingMap, fit_undistortion, map_at
 from capture.recording import load_recording
 from capture.video import read_image
 from skeleton.motion_files.c3d import write_c3d
@@ -106,12 +106,13 @@ def run(args: argparse.Namespace) -> CommandReport:
 
 
 def _undistort(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
-    maps: dict[str, DistortionMap] = {}
+    maps: dict[str, AnyMap] = {}
     lines: list[str] = []
     numbers: dict[str, object] = {}
     worst = 0.0
     for name in progress(folder.cameras, "undistort", total=len(folder.cameras)):
         files = folder.grid_images(name)
+        stills: dict[int, DistortionMap] = {}
         for k, path in enumerate(files):
             image = read_image(path)
             picture = folder.results / f"grid_{name}{'' if len(files) == 1 else f'_{k + 1:02d}'}.png"
@@ -125,7 +126,12 @@ def _undistort(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
             kept = np.isfinite(report.heldout).all(axis=1)
             error_px = report.heldout_rms_px[report.model]
             write_picture(picture, draw_grid(image, sighting, report.heldout))
-            maps[name if k == 0 else f"{name}@{path.stem}"] = one
+            if len(files) > 1 and not path.stem.isdigit():
+                raise InputError(
+                    f"{path}: several grid images are of a moving C-arm; name each after its frame in the film, such as"
+                    " 000250.png"
+                )
+            stills[int(path.stem) if len(files) > 1 else 0] = one
             worst = max(worst, error_px)
             lines.append(
                 f"{name}: {len(sighting)} nodes of a {sighting.kind} grid ({sighting.polarity}), {report.model}:"
@@ -140,6 +146,8 @@ def _undistort(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
                 "largest_shift_px": report.largest_shift_px,
                 "round_trip_px": report.round_trip_px,
             }
+        frames = tuple(sorted(stills))
+        maps[name] = MovingMap(frames, tuple(stills[f] for f in frames)) if len(stills) > 1 else stills[frames[0]]
     save_maps(folder.maps, maps, {"model": args.model})
     lines.append(f"maps: {folder.maps}; pictures with residuals (100 times) beside them")
     good = worst <= GOOD_GRID_PX
@@ -150,7 +158,8 @@ def _undistort(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
 def _calibrate(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
     recording = folder.recording
     cube = load_cube(folder.session / "cube.csv", unit=args.unit)
-    maps = load_maps(folder.maps)
+    # The cube is photographed where the first grid was; a C-arm moves during the film.
+    maps = {name: map_at(one, 0) for name, one in load_maps(folder.maps).items()}
     light: dict[str, LensCamera] = {}
     guess: dict[str, LensCamera] = {}
     images: list[CubeImage] = []
