@@ -52,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--smooth",
         type=float,
-        default=0.03,
+        default=0.02,
         metavar="S",
-        help="time in which a joint may change its speed fully, seconds (default 0.03); 0 fits each frame alone",
+        help="time in which a joint may change its speed fully, seconds (default 0.02); 0 fits each frame alone",
     )
     parser.add_argument(
         "--no-beads", action="store_true", help="leave results/beads.h5 aside: the skin alone (default: stiff springs)"
