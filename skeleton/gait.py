@@ -71,9 +71,10 @@ class GaitSummary:
     trunk_pitch_deg: tuple[float, float]
 
 
-def foot_gait(contacts: Contacts, place: Floats) -> FootGait:
-    """Return the strides of a foot from its contacts and its place (T, 3), mm, z up."""
+def foot_gait(contacts: Contacts, place: Floats, *, up: int = 2) -> FootGait:
+    """Return the strides of a foot from its contacts and its place (T, 3), mm; ``up`` is the vertical's column."""
     downs, rows = contacts.touch_downs, []
+    place = np.delete(place, up, axis=1)
     for start, stop in itertools.pairwise(downs):
         lift = next(frame for frame in contacts.lift_offs if frame > start)
         across = np.linalg.norm(_held_place(place, stop, contacts) - _held_place(place, start, contacts))
@@ -84,9 +85,9 @@ def foot_gait(contacts: Contacts, place: Floats) -> FootGait:
 
 
 def _held_place(place: Floats, start: int, contacts: Contacts) -> Floats:
-    """Mean floor position (2,) of the stance that begins at a frame."""
+    """Mean floor position (2,) of the stance that begins at a frame; ``place`` (T, 2)."""
     stop = next((end for begin, end in contacts.intervals if begin == start), start + 1)
-    return np.asarray(np.nanmean(place[start:stop, :2], axis=0))
+    return np.asarray(np.nanmean(place[start:stop], axis=0))
 
 
 def _phases(contacts: Mapping[str, Contacts]) -> dict[str, float]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from skeleton.bodies import load_body
-from skeleton.contacts import Contacts
+from skeleton.contacts import Contacts, detect_contacts
 from skeleton.gait import foot_gait, gait_summary
+from skeleton.motion_files import read_bvh
 from skeleton.motions import make_motion
+from skeleton.motions.retarget import motion_from_file
 
 
 def test_strides_in_closed_form() -> None:
@@ -38,3 +42,25 @@ def test_a_walking_mouse() -> None:
     assert summary.range_deg["left_knee"][0] > 10.0
     low, high = summary.inner_range_deg["left_knee"]
     assert 20.0 < low < high < 180.0
+
+
+@pytest.mark.realdata
+def test_a_walk_from_a_file(shared_data: Path) -> None:
+    """CMU 07_01: as the file has it (y up), and on our body; a person strides 1.2 to 1.6 m in about 1.1 s."""
+    motion = read_bvh(shared_data / "cmu" / "bvh" / "07_01.bvh", unit_mm=25.4 / 0.45, drop_first=True)
+    toe = motion.poses()[0][:, motion.names.index("RightToeBase")]
+    gait = foot_gait(detect_contacts(toe, motion.rate_hz, up=1), toe, up=1)
+    assert gait.strides >= 2
+    assert gait.length_mm.mean() == pytest.approx(1400.0, abs=200.0)
+    assert gait.stride_s.mean() == pytest.approx(1.1, abs=0.1)
+    body = load_body("human")
+    coordinates, _ = motion_from_file(motion, body)
+    summary = gait_summary(body, body.forward(coordinates), motion.rate_hz)
+    for foot in summary.feet.values():
+        assert foot.strides >= 1
+        assert foot.stride_s.mean() == pytest.approx(gait.stride_s.mean(), rel=0.05)
+        assert foot.duty_factor.mean() == pytest.approx(0.6, abs=0.1)
+    assert summary.phase["right_foot"] == pytest.approx(0.5, abs=0.08)
+    assert 90.0 < summary.cadence_per_min < 130.0 and 1000.0 < summary.speed_mm_s < 1800.0
+    low, high = summary.inner_range_deg["left_knee"]
+    assert low < 130.0 and high > 160.0  # bends some 60 degrees in swing, almost straight in stance
