@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from calibration.arrays import Floats
 from calibration.rig import Rig
 from tracking.contours import Observation
 from tracking.initialisation import Finder
+from tracking.quads import QuadPose
 from tracking.solver import FrameFit, FrameSolver, Settings
 from tracking.subject import Subject, scaled_subject
 
-__all__ = ["find_scale", "make_solver"]
+__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver"]
 
 
 def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) -> FrameSolver:
@@ -28,6 +30,22 @@ def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) ->
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The subject in one frame, as it was found while looking for its size.
+
+    Attributes:
+        frame: which.
+        pose: quads. latent: (d,) latent point.
+        lead: by how much this pose beat its best rival.
+    """
+
+    frame: int
+    pose: QuadPose
+    latent: Floats
+    lead: float
+
+
 def find_scale(
     subject: Subject,
     rig: Rig,
@@ -37,14 +55,28 @@ def find_scale(
     up: Floats,
     settings: Settings | None = None,
 ) -> float:
-    """Estimate the factor between subject and template from a few frames.
+    """Estimate the factor between subject and template from a few frames; see `find_scale_and_poses`."""
+    return find_scale_and_poses(subject, rig, observe, frames, up=up, settings=settings)[0]
+
+
+def find_scale_and_poses(
+    subject: Subject,
+    rig: Rig,
+    observe: Callable[[int], Observation],
+    frames: Sequence[int],
+    *,
+    up: Floats,
+    settings: Settings | None = None,
+) -> tuple[float, list[Found]]:
+    """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
 
     Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far; the mean overlap is
     maximised on a parabola through its best three values.
     """
     finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
     looks = [observe(frame) for frame in frames]
-    starts = [finder.find(look, keep=6, finish=2)[0] for look in looks]
+    found = [finder.find(look, keep=6, finish=2) for look in looks]
+    starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in (0.05, 0.02):
         trials = scale * (1.0 + spread * np.arange(-1, 2))
@@ -60,7 +92,11 @@ def find_scale(
         bend = left - 2 * middle + right
         offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
         scale = float(trials[1] + np.clip(offset, -1.0, 1.0) * (trials[1] - trials[0]))
-    return scale
+    poses = [
+        Found(int(frame), fit.pose, fit.latent, lead)
+        for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
+    ]
+    return scale, poses
 
 
 def _fits(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.masks import mask_cameras
 from tracking.contours import Observation, observe
-from tracking.scale_search import find_scale, make_solver
+from tracking.scale_search import Found, find_scale_and_poses, make_solver
 from tracking.solver import FrameSolver
 from tracking.subject import Subject, load_subject, scaled_subject
 from tracking.track_file import write_track
@@ -45,9 +45,10 @@ Look = Callable[[int], Observation]
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What all parts share: the subject's size against its template."""
+    """What all parts share: the subject's size against its template, and where it was found on the way."""
 
     scale: float
+    found: tuple[Found, ...] = ()
 
 
 def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
@@ -66,7 +67,8 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             return None
         good = [frame for frame, count in seen.items() if count == best]
         chosen = sorted({good[0], good[-1]})
-        return _Prepared(find_scale(subject, rig, look, chosen, up=np.array([0.0, 0.0, 1.0])))
+        scale, found = find_scale_and_poses(subject, rig, look, chosen, up=np.array([0.0, 0.0, 1.0]))
+        return _Prepared(scale, tuple(found))
 
 
 def work(job: Job, phase: str, span: Span) -> None:
@@ -79,16 +81,40 @@ def work(job: Job, phase: str, span: Span) -> None:
     with PartMasks(job) as masks:
         rig = _rig(job)
         look = _looker(masks, rig)
-        if max(look(frame).seen for frame in _spread(wide, 24)) < 2:
+        start = _start(job, span, look)
+        if start is None:
             return  # nothing to track here: the part leaves no file
-        start = arguments.start
-        start = start - wide.first if start is not None and span.first <= start < span.last else None
+        frame, known = start
         subject, solver = _solver(job, rig)
         with progress_callback(f"track {span}") as on_progress:
             track = _tracker(arguments, solver, rig).track(
-                lambda row: look(wide.first + row), len(wide), start=start, on_progress=on_progress
+                lambda row: look(wide.first + row),
+                len(wide),
+                start=frame - wide.first,
+                guess=None if known is None else (known.pose, known.latent),
+                on_progress=on_progress,
             )
+        if known is not None:
+            track = replace(track, lead=known.lead)
     _write(job, job.path("track", phase, span), track, subject, solver)
+
+
+def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
+    """Return the frame to start at: the one asked for, one where the subject is known, or the best seen one.
+
+    Of frames that are seen equally well the one nearest to the middle is taken. None where no frame is seen by two
+    cameras.
+    """
+    asked = job.plans["track"].arguments.start
+    if asked is not None and span.first <= asked < span.last:
+        return int(asked), None
+    for known in job.prepared("track").found:
+        if span.first <= known.frame < span.last:
+            return known.frame, known
+    middle = (span.first + span.last - 1) / 2
+    seen = {frame: look(frame).seen for frame in _spread(span, 24)}
+    best = max(seen, key=lambda frame: (seen[frame], -abs(frame - middle)))
+    return (best, None) if seen[best] >= 2 else None
 
 
 def _mend(job: Job, span: Span) -> None:
