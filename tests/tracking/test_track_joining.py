@@ -84,6 +84,12 @@ def test_parts_that_disagree_are_marked(tmp_path: Path) -> None:
     assert (track["trust"][[8, 9, 10, 11]] == int(Trust.DOUBTFUL)).all()
 
 
+def test_an_evenly_poor_track_is_not_trusted(tmp_path: Path) -> None:
+    """Every frame as bad as every other: what the template cannot explain is said."""
+    track = joined(tmp_path, [Piece(part(tmp_path / "a.h5", 0, FRAMES, overlap=0.79), 0, 0, FRAMES)])
+    assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.LOW_AGREEMENT)).all()
+
+
 def test_a_sure_neighbour_vouches_for_an_unsure_start(tmp_path: Path) -> None:
     assert (joined(tmp_path, pieces(tmp_path, lead=0.0))["trust"] == 0).all()
     alone = joined(tmp_path, pieces(tmp_path, lead=0.0, shift=40.0))
