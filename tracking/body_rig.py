@@ -15,11 +15,11 @@ import numpy as np
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
-from skeleton.actor import Actor
+from skeleton.actor import Actor, build_actor
 from skeleton.bodies import load_body
 from skeleton.tree import Pose, Skeleton
 from tracking.cage import build_cage, clearance
-from tracking.placement import Cut, Enclosure, enclose, quads_at_cuts
+from tracking.placement import Cut, Enclosure, drawn_in, enclose, quads_at_cuts
 from tracking.quad_attachment import QuadAttachment, attach_posed_quads, attach_quads
 from tracking.quads import QuadRig, load_quad_rig
 
@@ -71,6 +71,23 @@ def place_body_rig(actor: Actor) -> BodyRig:
     pose = actor.skeleton.forward(reference_coordinates(actor.body, actor.skeleton))
     vertices = np.asarray(actor.skin(pose)[0])
     size = float(np.linalg.norm(vertices.max(axis=0) - vertices.min(axis=0)))
+    try:
+        enclosure = _cut_cage(actor, table, pose, vertices, size)
+    except InputError:
+        # A stout body buries its limbs' quads: place them on a slim one of the same lengths, and let the cage grow.
+        slim = build_actor(
+            actor.body, lengths=dict(zip(actor.skeleton.joint_names, map(float, actor.length), strict=True))
+        )
+        if np.allclose(actor.girth, slim.girth):
+            raise
+        rig = _cut_cage(slim, table, pose, np.asarray(slim.skin(pose)[0]), size).rig
+        enclosure = enclose(rig, vertices, margin=MARGIN * size, step=0.003 * size)
+        vertices, _ = drawn_in(vertices, enclosure, 0.3 * MARGIN * size, what=f"body '{actor.body}'")
+    return BodyRig(vertices, enclosure, pose, attach_posed_quads(enclosure.rig, actor.skeleton, pose))
+
+
+def _cut_cage(actor: Actor, table: dict[str, Any], pose: Pose, vertices: Floats, size: float) -> Enclosure:
+    """Cut an actor's skin where the table says, and grow the cage around it."""
     cuts = _cuts(table, actor, pose, vertices, MARGIN * size)
     regions: list[tuple[str, list[str]]] = []
     for name, quads in table["regions"].items():
@@ -84,15 +101,14 @@ def place_body_rig(actor: Actor) -> BodyRig:
     cage = build_cage(rig)
     depth = clearance(vertices, cage)[0]
     if depth.min() >= 0.5 * MARGIN * size:
-        enclosure = Enclosure(rig, cage, depth, np.zeros_like(rig.extents))
-    else:
-        enclosure = enclose(rig, vertices, margin=MARGIN * size, step=0.003 * size)
+        return Enclosure(rig, cage, depth, np.zeros_like(rig.extents))
+    enclosure = enclose(rig, vertices, margin=MARGIN * size, step=0.003 * size)
     if enclosure.depth.min() < 0.3 * MARGIN * size:
         raise InputError(
             f"body '{actor.body}': its cage leaves {int((enclosure.depth < 0).sum())} template vertices outside "
             f"(worst {-enclosure.depth.min():.2f} mm); keep lengths and girths nearer to the built-in body's"
         )
-    return BodyRig(vertices, enclosure, pose, attach_posed_quads(enclosure.rig, actor.skeleton, pose))
+    return enclosure
 
 
 def _grown_before(rig: QuadRig, body: str, size: float) -> QuadRig:

@@ -81,7 +81,9 @@ def _tube(rig: QuadRig, corners: Floats, region: Region) -> list[tuple[int, int,
         a, b = 4 * first + k, 4 * first + after
         c, d = 4 * second + order[after], 4 * second + order[k]
         flat = corners.reshape(-1, 3)
-        if np.linalg.norm(flat[a] + flat[c] - 2 * middle) > np.linalg.norm(flat[b] + flat[d] - 2 * middle):
+        outer = np.linalg.norm(flat[a] + flat[c] - 2 * middle) - np.linalg.norm(flat[b] + flat[d] - 2 * middle)
+        # On a flat side both are alike: the choice must not hang on the last digits, which a file rounds.
+        if outer > 1e-4:
             faces += [(a, b, c), (a, c, d)]
         else:
             faces += [(a, b, d), (b, c, d)]

@@ -18,7 +18,7 @@ from calibration.errors import InputError
 from tracking.cage import Cage, build_cage, cage_conflicts, clearance
 from tracking.quads import QuadRig, Region
 
-__all__ = ["Cut", "Enclosure", "enclose", "outline_at", "quads_at_cuts"]
+__all__ = ["Cut", "Enclosure", "drawn_in", "enclose", "outline_at", "quads_at_cuts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +183,46 @@ def enclose(rig: QuadRig, vertices: Floats, *, margin: float, rounds: int = 60, 
             break
     rig, cage = best
     return Enclosure(rig, cage, clearance(vertices, cage)[0], rig.extents - start)
+
+
+def drawn_in(template: Floats, enclosure: Enclosure, room: float, *, what: str) -> tuple[Floats, Floats]:
+    """Draw the few vertices that a grown cage cannot hold into it.
+
+    Args:
+        template: (V, 3) the mesh the cage was grown for, mm.
+        enclosure: the grown cage.
+        room: least distance from the cage afterwards, mm.
+        what: whose mesh, for errors.
+
+    Returns:
+        The mesh, all inside; and by how much each of the N vertices moved that had less room, (N,) mm.
+
+    Raises:
+        InputError: they are many (3 %) or far outside (1.5 % of the mesh's size).
+    """
+    cage = enclosure.cage
+    low = np.flatnonzero(enclosure.depth < room)
+    size = float(np.linalg.norm(np.ptp(template, axis=0)))
+    worst = float(max(-enclosure.depth.min(), 0.0))
+    if len(low) > 0.03 * len(template) or worst > 0.015 * size:
+        at = template[int(np.argmin(enclosure.depth))]
+        raise InputError(
+            f"{what}: {len(low)} of {len(template)} vertices cannot be held by the cage (worst {worst:.1f} mm outside, "
+            f"at {np.round(at).tolist()} mm in the cage's pose); cut off what is not body there, or take a scan with "
+            "limbs apart"
+        )
+    moved = template.copy()
+    corner = [cage.vertices[cage.faces[:, k]] for k in range(3)]
+    normals = np.cross(corner[1] - corner[0], corner[2] - corner[0])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    for _ in range(8):  # more than once, for edges and corners
+        depth, face, weights = clearance(moved[low], cage)
+        short = depth < room
+        if not short.any():
+            break
+        foot = np.einsum("pk,pki->pi", weights[short], cage.vertices[cage.faces[face[short]]])
+        moved[low[short]] = foot - 1.2 * room * normals[face[short]]
+    return moved, np.linalg.norm(moved[low] - template[low], axis=1)
 
 
 def _growth(rig: QuadRig, cage: Cage, wanted: Floats, face: Ints, weights: Floats, step: float) -> Floats:

@@ -25,7 +25,7 @@ from tracking.cage import clearance
 from tracking.initialisation import Finder
 from tracking.mesh_files import mesh_volume, require_closed
 from tracking.mesh_views import MeshSequence
-from tracking.placement import Enclosure, enclose
+from tracking.placement import Enclosure, drawn_in, enclose
 from tracking.prior_scaling import builtin_prior_for
 from tracking.quad_attachment import attach_alike
 from tracking.quads import QuadPose, QuadRig
@@ -116,7 +116,7 @@ def scan_subject(name: str, vertices: Floats, faces: Ints, fitted: ScanFit) -> t
     size = float(np.linalg.norm(np.ptp(template, axis=0)))
     rig = replace(known.cage_rig.rig, name=name, centres=rest.centres)
     enclosure = enclose(rig, template, margin=MARGIN * size, step=0.003 * size)
-    template, drawn_in = _drawn_in(name, vertices, template, enclosure, 0.3 * MARGIN * size)
+    template, drawn = drawn_in(template, enclosure, 0.3 * MARGIN * size, what=f"subject '{name}'")
     own = _matching(
         cKDTree(vertices),
         vertex_normals(vertices, faces),
@@ -130,7 +130,10 @@ def scan_subject(name: str, vertices: Floats, faces: Ints, fitted: ScanFit) -> t
     subject = make_subject(name, enclosure, template, faces, prior, (known.marker_names, own), joints, bones)
     again = subject.cage_rig.deform(subject.template.binding, fitted.pose)
     return subject, ScanCheck(
-        float(np.linalg.norm(again - vertices, axis=1).mean()), float(enclosure.grown.max()), *drawn_in
+        float(np.linalg.norm(again - vertices, axis=1).mean()),
+        float(enclosure.grown.max()),
+        len(drawn),
+        float(drawn.max(initial=0.0)),
     )
 
 
@@ -148,35 +151,6 @@ class ScanCheck:
     grown_mm: float
     drawn_in: int
     drawn_in_mm: float
-
-
-def _drawn_in(
-    name: str, scan: Floats, template: Floats, enclosure: Enclosure, room: float
-) -> tuple[Floats, tuple[int, float]]:
-    """Draw the few vertices that stay outside a grown cage into it; refuse when they are many or far."""
-    cage = enclosure.cage
-    low = np.flatnonzero(enclosure.depth < room)
-    size = float(np.linalg.norm(np.ptp(template, axis=0)))
-    worst = float(max(-enclosure.depth.min(), 0.0))
-    if len(low) > 0.03 * len(template) or worst > 0.015 * size:
-        at = scan[int(np.argmin(enclosure.depth))]
-        raise InputError(
-            f"subject '{name}': {len(low)} of {len(scan)} vertices cannot be held by the cage (worst {worst:.1f} mm "
-            f"outside, at {np.round(at).tolist()} mm of the mesh); cut off what is not body there, or take a scan with "
-            "limbs apart"
-        )
-    moved = template.copy()
-    corner = [cage.vertices[cage.faces[:, k]] for k in range(3)]
-    normals = np.cross(corner[1] - corner[0], corner[2] - corner[0])
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    for _ in range(8):  # more than once, for edges and corners
-        depth, face, weights = clearance(moved[low], cage)
-        short = depth < room
-        if not short.any():
-            break
-        foot = np.einsum("pk,pki->pi", weights[short], cage.vertices[cage.faces[face[short]]])
-        moved[low[short]] = foot - 1.2 * room * normals[face[short]]
-    return moved, (len(low), float(np.linalg.norm(moved - template, axis=1).max()))
 
 
 def _matching(tree: cKDTree, normals: Floats, points: Floats, own: Floats, *, keep: int = 1) -> Ints:

@@ -17,6 +17,7 @@ import trimesh
 
 from skeleton.actor import Actor, sample_actor
 from skeleton.motions import make_motion
+from tracking.key_poses import load_key_poses
 from tracking.prior_files import load_prior, save_prior
 from tracking.subject import load_subject
 from vivarig.cli import main
@@ -159,3 +160,21 @@ def test_bad_scans_and_priors_are_refused(mouse: tuple[Path, Actor, np.ndarray],
 def _flat(text: str) -> str:
     """TOML with every list on one line."""
     return text.replace("[\n    ", "[").replace(",\n    ", ", ").replace(",\n]", "]")
+
+
+def test_tracked_frames_become_key_poses_that_train_a_prior(mouse: tuple[Path, Actor, np.ndarray]) -> None:
+    place = mouse[0]
+    words = ["train", "--rig", str(place / "m11"), "--linear", "--latent", "2", "-o", str(place / "keys.npz")]
+    keys = place / "keys.toml"
+    assert main([*words, "--recording", str(place / "walk"), "--frames", "0,1,2", "--save-poses", str(keys)]) == 0
+    first = load_prior(place / "keys.npz", rig_name="m11")
+    text = keys.read_text()
+    assert text.count("[[pose]]") == 3 and 'source = "walk:1"' in text
+    with h5py.File(place / "walk" / "results" / "track.h5") as file:
+        truth = file["centres"][1]
+    known = load_key_poses(keys, load_subject(str(place / "m11")).cage_rig.rig)
+    np.testing.assert_allclose(known.centres[1], truth, atol=1e-3)
+    # Edited by hand, they are trained on again.
+    assert main([*words, "--key-poses", str(keys)]) == 0
+    again = load_prior(place / "keys.npz", rig_name="m11")
+    np.testing.assert_allclose(again.training_poses, first.training_poses, atol=1e-4)

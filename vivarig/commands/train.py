@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.errors import InputError
-from capture.results import open_results
+from capture.results import open_results, read_parameters
 from skeleton.actor import build_actor
 from skeleton.bodies import BODIES, load_body
 from skeleton.marker_sets import MarkerSet, builtin_markers, load_marker_set
@@ -219,6 +219,8 @@ def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses
     with open_results(recording / "results" / "track.h5", stage="track") as file:
         names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["quad_names"][:])
         rotations, centres, trust = file["rotations"][:], file["centres"][:], file["trust"][:]
+        # The subject was tracked at its own size; poses are learned at the size of its template.
+        centres = centres / float(read_parameters(file).get("scale", 1.0))
     if names != rig.quad_names:
         raise InputError(f"{recording}: tracked with other quads than rig '{rig.name}' has; track it with this subject")
     if frames is None:
