@@ -40,6 +40,11 @@ MARKERS = {
     "Trunk": "back_thoracolumbar",
 }
 """Labels that are scored, and the virtual marker of the same name on the body (tail-torso interface: tail base)."""
+STOUT = {"pelvis": 1.7, "lumbar": 1.7, "thoracic": 1.7, "cervical": 1.3, "hip": 1.3, "scapula": 1.3} | dict.fromkeys(
+    ("knee", "ankle", "toes", "shoulder", "elbow", "wrist"), 0.55
+)
+"""Girths of this animal against the built-in mouse: it crouches, stout, its legs under it. Of six shapes tried on two
+frames, one whose silhouettes overlap well; the labels of those frames were seen then."""
 BESIDE = {
     "TailTip": "tail_end",
     "Neck": "nape",
@@ -139,7 +144,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="recording folder to make and keep (default: a temporary one)")
     parser.add_argument("--overlays", type=Path, help="also draw some frames, to be looked at")
-    parser.add_argument("--subject", default="mouse", help="subject to track with")
+    parser.add_argument("--subject", help="subject to track with (default: a stout mouse made here)")
+    parser.add_argument("--scale", default="auto", help="its size (default: estimated)")
     args = parser.parse_args()
     source = data_folder() / "mouse_cage"
     with tempfile.TemporaryDirectory() as temporary:
@@ -148,7 +154,12 @@ def main() -> None:
         recording = describe(source, folder)
         if not (recording.results / "silhouettes.h5").is_file():
             vivarig(["silhouettes", str(folder)])
-        vivarig(["track", str(folder), "--subject", args.subject])
+        subject = args.subject
+        if subject is None:
+            subject = str(folder / "stout")
+            girths = [word for part, factor in STOUT.items() for word in ("--girth-of", f"{part}={factor}")]
+            vivarig(["subject", subject, "--body", "mouse", *girths])
+        vivarig(["track", str(folder), "--subject", subject, "--scale", args.scale])
         seconds = time.perf_counter() - start
         truth = labels(source)
         scores = score(recording, truth, MARKERS)

@@ -9,7 +9,7 @@ import numpy as np
 import trimesh
 
 from calibration.arrays import Floats, Ints
-from calibration.errors import InputError
+from calibration.errors import InputError, nearest
 from capture.hull.store import read_hull
 from capture.recording import load_recording
 from skeleton.bodies import BODIES, load_body
@@ -29,6 +29,7 @@ HELP = (
 )
 EXAMPLE = """  vivarig subject subjects/m7 --body mouse --length 1.05 --girth 0.95
   vivarig subject subjects/anna --body human --length 0.97 --segment left_hip=1.03 --segment right_hip=1.03
+  vivarig subject subjects/stout --body mouse --girth-of lumbar=1.4 --girth-of thoracic=1.3
   vivarig subject subjects/anna --body human --mesh anna.obj --unit-mm 1000 --up y
   vivarig subject subjects/m7 --body mouse --recording mouse_07 --frame 120"""
 
@@ -52,6 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="JOINT=FACTOR",
         help="length of one segment, instead of --length",
     )
+    parser.add_argument(
+        "--girth-of",
+        action="append",
+        default=[],
+        metavar="PART=FACTOR",
+        help="thickness of one part, instead of --girth: a joint, or the start of several without their side (lumbar)",
+    )
     parser.add_argument("--mesh", type=Path, metavar="FILE", help=f"closed mesh of the subject ({' '.join(SUFFIXES)})")
     parser.add_argument(
         "--unit-mm", type=float, default=1.0, metavar="MM", help="millimetres in one unit of --mesh (default 1)"
@@ -71,7 +79,7 @@ def run(args: argparse.Namespace) -> CommandReport:
         lengths: dict[str, float] | float = args.length
         if args.segment:
             lengths = dict.fromkeys(load_body(args.body).joint_names, args.length) | dict(map(_segment, args.segment))
-        subject = builtin_subject(args.body, lengths=lengths, girth=args.girth)
+        subject = builtin_subject(args.body, lengths=lengths, girth=_girths(args))
     save_subject(subject, args.folder)
     size = np.ptp(subject.template.vertices, axis=0)
     lines = [
@@ -92,7 +100,7 @@ def run(args: argparse.Namespace) -> CommandReport:
 
 def _from_mesh(args: argparse.Namespace) -> tuple[Subject, list[str], dict[str, object]]:
     """Fit the built-in body to a scan or hull and take its quads over."""
-    if args.segment or args.length != 1.0 or args.girth != 1.0:
+    if args.segment or args.girth_of or args.length != 1.0 or args.girth != 1.0:
         raise InputError("--length, --girth and --segment are found from the mesh: leave them out")
     if args.mesh is not None and args.recording is not None:
         raise InputError("give either --mesh or --recording, not both")
@@ -135,8 +143,28 @@ def _hull_mesh(folder: Path, frame: int | None) -> tuple[Floats, Ints]:
 
 
 def _segment(words: str) -> tuple[str, float]:
+    return _factor("--segment", words)
+
+
+def _factor(option: str, words: str) -> tuple[str, float]:
     name, _, value = words.partition("=")
     try:
         return name, float(value)
     except ValueError:
-        raise InputError(f"--segment wants JOINT=FACTOR, e.g. left_knee=1.04, got {words!r}") from None
+        raise InputError(f"{option} wants JOINT=FACTOR, e.g. left_knee=1.04, got {words!r}") from None
+
+
+def _girths(args: argparse.Namespace) -> dict[str, float]:
+    """Thickness of every segment; a later part overrides an earlier one."""
+    joints = load_body(args.body).joint_names
+    girths = dict.fromkeys(joints, args.girth)
+    for words in args.girth_of:
+        part, factor = _factor("--girth-of", words)
+        meant = [
+            name for name in joints
+            if name.startswith(part) or name.removeprefix("left_").removeprefix("right_").startswith(part)
+        ]  # fmt: skip
+        if not meant:
+            raise InputError(f"--girth-of {words}: the {args.body} has no such joint; {nearest(part, joints)}")
+        girths |= dict.fromkeys(meant, factor)
+    return girths
