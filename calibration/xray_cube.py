@@ -416,7 +416,9 @@ def draw_cube(image: NDArray[Any], spots: Floats, projected: Floats | None = Non
                 cv2.drawMarker(picture, at, (0, 255, 0), cv2.MARKER_CROSS, 11, 1)
                 if k < len(names):
                     spot = (at[0] + 7, at[1] - 7)
-                    cv2.putText(picture, names[k], spot, cv2.FONT_HERSHEY_SIMPLEX, 0.35, (0, 255, 255), 1)
+                    # A dark rim keeps the letters legible in the open beam.
+                    for colour, thickness in (((0, 0, 0), 3), ((0, 255, 255), 1)):
+                        cv2.putText(picture, names[k], spot, cv2.FONT_HERSHEY_SIMPLEX, 0.35, colour, thickness)
     return np.asarray(picture, dtype=np.uint8)
 
 

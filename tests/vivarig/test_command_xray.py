@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -187,8 +188,25 @@ def test_from_cube_and_labels_to_named_bones(recording: Path, capsys) -> None:
     assert np.nanmedian(np.linalg.norm(points - motion(), axis=-1)) < 0.1
     with h5py.File(recording / "results" / "beads.h5") as file:
         assert [b.decode() for b in file["bead_bones"][:]] == ["left_hip"] * 4
+    assert main(["xray", "triangulate", str(recording), "--cutoff", "30"]) == 0
+    assert "cut-off 30 Hz as given" in capsys.readouterr().out
+    assert main(["xray", "triangulate", str(recording), "--filter", "spline"]) == 0
+    assert "smoothing spline" in capsys.readouterr().out
     assert main(["xray", "triangulate", str(recording), "--filter", "spline", *bones]) == 2
     assert "line 1: wanted BEAD,BONE with a bead of p, q, r, s" in capsys.readouterr().err
     (recording / "names.csv").write_text("p,q\n")
     assert main(["xray", "triangulate", str(recording), *names]) == 2
     assert "two beads would be called 'q'" in capsys.readouterr().err
+
+
+def test_one_xray_view_and_one_light_camera(recording: Path, capsys) -> None:
+    save_rig(Rig((CAMERAS[0], replace(CAMERAS[1], kind="light"))), recording / "rig.toml")
+    text = (recording / "recording.toml").read_text().replace('images = "right"\nkind = "xray"', 'images = "right"')
+    (recording / "recording.toml").write_text(text.replace("rate_hz", 'rig = "rig.toml"\nrate_hz'))
+    truth = Rig(CAMERAS).project(motion()).transpose(1, 0, 2, 3)
+    write_points_2d(recording / "labels.csv", ["p", "q", "r", "s"], truth[:1])
+    start = ["--start", str(recording / "labels.csv"), "--cameras", "left,right"]
+    assert main(["xray", "track", str(recording), *start]) == 0
+    assert main(["xray", "triangulate", str(recording)]) == 0
+    _, points = read_points_3d(recording / "results" / "xray" / "points_3d.csv")
+    assert np.nanmedian(np.linalg.norm(points - motion(), axis=-1)) < 0.05

@@ -25,7 +25,7 @@ from skeleton.motion_files.c3d import write_c3d
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.trc import write_trc
 from tracking.beads.bones import pair_distances
-from tracking.beads.filtering import smooth_trajectories
+from tracking.beads.filtering import Smoothed, smooth_trajectories
 from tracking.beads.session import BeadSession, follow_beads, reconstruct
 from tracking.beads.store import load_maps, load_tracks, save_beads, save_maps, save_tracks
 from tracking.beads.tracks import PointStatus
@@ -386,12 +386,14 @@ def _triangulate(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
         bones=bones,
     )
     write_points_3d(folder.results / "points_3d.csv", motion.names, motion.positions)
+    for old in folder.results.glob("*_transformation.csv"):
+        old.unlink()  # of bones that this run may not find again
     for bone in session.bones:
         write_rigid_body(folder.results / f"{bone.name}_transformation.csv", bone.name, bone.pose)
     series = MarkerSeries(motion.names, smoothed.positions, recording.rate_hz)
     write_trc(series, folder.results / "beads.trc")
     write_c3d(series, folder.results / "beads.c3d")
-    return _motion_report(session, smoothed.cutoff_hz, recording.results / "beads.h5")
+    return _motion_report(session, _filter_line(smoothed, args.cutoff), recording.results / "beads.h5")
 
 
 def _pairs(path: Path, names: tuple[str, ...], second: str) -> list[tuple[str, str]]:
@@ -429,7 +431,20 @@ def _renamed(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
     return new
 
 
-def _motion_report(session: BeadSession, cutoff_hz: Floats, path: Path) -> CommandReport:
+def _filter_line(smoothed: Smoothed, given_hz: float | None) -> str:
+    """Say how the trajectories beside the triangulated ones were filtered."""
+    if smoothed.method == "spline":
+        return "  filtered: cubic smoothing spline, stiffness of each coordinate by generalised cross-validation"
+    used = smoothed.cutoff_hz[np.isfinite(smoothed.cutoff_hz)]
+    if not len(used):
+        return "  not filtered: no bead is seen for long enough without a gap"
+    kind = "  filtered: fourth-order zero-phase Butterworth, cut-off"
+    if given_hz is not None:
+        return f"{kind} {given_hz:g} Hz as given"
+    return f"{kind} {used.min():.1f} to {used.max():.1f} Hz by residual analysis"
+
+
+def _motion_report(session: BeadSession, filter_line: str, path: Path) -> CommandReport:
     motion = session.motion
     seen = np.isfinite(motion.positions[..., 0])
     direct = seen & ~motion.bridged
@@ -447,11 +462,7 @@ def _motion_report(session: BeadSession, cutoff_hz: Floats, path: Path) -> Comma
         lines.append(f"  {bone.name}: {beads}; pose in {int(bone.used.any(axis=1).sum())} frames, scale {scale:.4f}")
     for pair in pairs:
         lines.append(f"  {pair.first} - {pair.second}: {pair.mean_mm:.3f} mm, SD {1000 * pair.sd_mm:.0f} um")
-    if np.isfinite(cutoff_hz).any():
-        lines.append(
-            f"  filtered: fourth-order zero-phase Butterworth, cut-off {np.nanmin(cutoff_hz):.1f} to"
-            f" {np.nanmax(cutoff_hz):.1f} Hz by residual analysis"
-        )
+    lines.append(filter_line)
     lines.append(f"beads: {path}")
     numbers = {
         "triangulated_share": float(direct.mean()),
