@@ -101,7 +101,11 @@ class Crane:
 
 
 def crane_rig(crane: Crane, *, fine: bool = True, margin: float = 6.0) -> Enclosure:
-    """Place quads by hand on the mesh of frame 0: 21 as in the paper, or 31."""
+    """Place quads by hand on the mesh of frame 0: 21 as in the paper, or 32.
+
+    The finer rig cuts the legs along the groin, from the crotch up and outwards: of the positions tried, that one
+    brings the fitted quads nearest to the key frames' meshes.
+    """
     mesh = crane.vertices[0]
     joint = dict(zip(crane.joint_names, crane.joints(mesh), strict=True))
     middle = 0.5 * (joint["hip_left"][2] + joint["hip_right"][2])
@@ -138,7 +142,7 @@ def crane_rig(crane: Crane, *, fine: bool = True, margin: float = 6.0) -> Enclos
         near = np.linalg.norm(mesh - wrist, axis=1) < 220
         reach = float(((mesh[near] - wrist) @ lower).max())
         hand = wrist + (reach + margin + 4) * lower
-        hip = at(1125, 768, middle + sign * 118)
+        hip = at(1125, 838 if fine else 768, middle + sign * 118)
         shank = ankle - knee
         shank /= np.linalg.norm(shank)
         thigh = knee - hip
@@ -155,7 +159,7 @@ def crane_rig(crane: Crane, *, fine: bool = True, margin: float = 6.0) -> Enclos
             Cut(f"elbow_{side}", elbow, bend, FORWARD),
             Cut(f"wrist_{side}", wrist, lower, FORWARD),
             Cut(f"hand_{side}", hand, lower, FORWARD, np.array([38.0, 38.0, 38.0, 38.0])),
-            Cut(f"hip_{side}", hip, -UP + 0.35 * sign * LEFT, FORWARD),
+            Cut(f"hip_{side}", hip, -UP + (0.9 if fine else 0.35) * sign * LEFT, FORWARD),
             Cut(f"knee_{side}", knee, thigh + shank, FORWARD),
             Cut(f"ankle_{side}", instep, along - 1.2 * UP, FORWARD),
             Cut(
@@ -180,7 +184,7 @@ def crane_rig(crane: Crane, *, fine: bool = True, margin: float = 6.0) -> Enclos
             cuts += [
                 Cut(f"arm_{side}", 0.42 * shoulder + 0.58 * elbow, upper + 0.25 * sign * LEFT, FORWARD),
                 Cut(f"forearm_{side}", 0.5 * (elbow + wrist), lower, FORWARD),
-                Cut(f"thigh_{side}", 0.5 * (hip + knee), thigh, FORWARD),
+                Cut(f"thigh_{side}", 0.6 * hip + 0.4 * knee, thigh, FORWARD),
                 Cut(f"shin_{side}", 0.5 * (knee + ankle) + 20 * UP, shank, FORWARD),
                 Cut(f"ball_{side}", ball, along, LEFT),
             ]

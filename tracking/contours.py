@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibration.arrays import Bools, Bytes, Floats
+from tracking.surface import Surface
 
 __all__ = ["Observation", "View", "observe", "observe_view"]
 
@@ -34,9 +35,15 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """All cameras' silhouettes in one frame; a camera that saw nothing, or was dropped, has no samples."""
+    """All cameras' silhouettes in one frame; a camera that saw nothing, or was dropped, has no samples.
+
+    Attributes:
+        views: one per camera.
+        surface: samples of the frame's hull or mesh, for a solver that fits to it; None where there is none.
+    """
 
     views: tuple[View, ...]
+    surface: Surface | None = None
 
     @property
     def seen(self) -> int:

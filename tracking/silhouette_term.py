@@ -21,6 +21,7 @@ from calibration.projection import project_point, project_point_with_jacobian
 from tracking.contours import Observation
 from tracking.point_grid import fill_grid, nearest_alike
 from tracking.rasteriser import fill_triangle
+from tracking.surface import Surface
 
 __all__ = ["Matches", "Outline", "OutlineMatcher", "PackedObservation"]
 
@@ -90,6 +91,7 @@ class PackedObservation:
         areas: (C,) covered pixels.
         targets: (C, N, 4) contour points and normals, px.
         counts: (C,) how many of them there are.
+        surface: the frame's surface, or None.
     """
 
     pixels: Bytes
@@ -97,6 +99,7 @@ class PackedObservation:
     areas: Ints
     targets: Floats
     counts: Ints
+    surface: Surface | None
 
 
 class OutlineMatcher:
@@ -130,9 +133,8 @@ class OutlineMatcher:
             boxes[index] = start, left, top, width, height
             parts.append(view.mask[top : top + height, left : left + width].ravel())
             start += width * height
-        return PackedObservation(
-            np.concatenate(parts), boxes, np.array([view.area for view in views], np.int64), targets, counts
-        )
+        areas = np.array([view.area for view in views], np.int64)
+        return PackedObservation(np.concatenate(parts), boxes, areas, targets, counts, observation.surface)
 
     def match(
         self,

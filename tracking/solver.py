@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from calibration.arrays import Floats, Singles
+from calibration.errors import InputError
 from calibration.transforms import RigidTransform, rotation_from_vector
 from tracking.contours import Observation
 from tracking.deformation import CageRig
@@ -23,6 +24,7 @@ from tracking.prior import Prior, require_rig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import Outline, OutlineMatcher, PackedObservation
+from tracking.surface_term import match_surface
 from tracking.template import Template, coarse_template
 
 __all__ = ["FrameFit", "FrameSolver", "Settings", "Template"]
@@ -50,7 +52,8 @@ class Settings:
         predict_shift, predict_turn: how far the next frame lies from the prediction.
         latent_only: leave the quads on the manifold (for ablation).
         one_sided: leave out the pairs from observed to model outline (for ablation).
-        descent: plain gradient descent of this many steps instead of Gauss-Newton (for ablation); 0 is off.
+        hull: fit to the observation's surface (hull or mesh) instead of the outlines (for comparison).
+        descent: this many steps down the gradient (Adam) for each Gauss-Newton step (for ablation); 0 is off.
     """
 
     contour_sigma: float = 8.0
@@ -69,13 +72,14 @@ class Settings:
     pair_weight: float = 1.0
     pair_shift: float = 4.0
     pair_turn: float = 0.04
-    bend: float = 0.05
-    length: float = 0.1
-    twist: float = 0.02
+    bend: float = 0.01
+    length: float = 0.05
+    twist: float = 0.005
     predict_shift: float = 200.0
     predict_turn: float = 1.5
     latent_only: bool = False
     one_sided: bool = False
+    hull: bool = False
     descent: int = 0
 
 
@@ -241,6 +245,9 @@ class FrameSolver:
                     predict_turn or self.settings.predict_turn,
                 )
             index = 0
+            if self.settings.descent:
+                pose, latent, last = self._descend(packed, pose, latent, expected, scales)
+                index = len(scales)
             while index < len(scales):
                 level = self._fine if scales[index] == scales[-1] else self._coarse
                 last = self._evaluate(level, packed, pose, latent, scales[index])
@@ -257,13 +264,18 @@ class FrameSolver:
         self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[System, Floats]:
         """Normal equations of the outlines around a pose, and their residuals, mm."""
-        matches = level.matcher.match(
-            self.cage_rig.deform(level.binding, pose),
-            packed,
-            reach=self.settings.reach * scale * self.unit,
-            model_samples=level.samples,
-            one_sided=self.settings.one_sided,
-        )
+        vertices = self.cage_rig.deform(level.binding, pose)
+        reach = self.settings.reach * scale * self.unit
+        if self.settings.hull:
+            if packed.surface is None:
+                raise InputError("fitting to the hull: the observation has no surface; give one, or fit to outlines")
+            matches = match_surface(
+                vertices, level.template.faces, packed.surface, reach=reach, one_sided=self.settings.one_sided
+            )
+        else:
+            matches = level.matcher.match(
+                vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
+            )
         system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
         robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
         sigma = self.settings.contour_sigma * self.unit
@@ -323,6 +335,37 @@ class FrameSolver:
         step *= min(1.0, 0.5 / max(float(np.abs(by_quad[:, :3]).max()), 1e-9))
         far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
         return moved(pose, step[:latent_start]), latent + step[latent_start:], far
+
+    def _descend(
+        self,
+        packed: PackedObservation,
+        pose: QuadPose,
+        latent: Floats,
+        expected: Expectation | None,
+        scales: tuple[float, ...],
+    ) -> tuple[QuadPose, Floats, _Evaluation]:
+        """Go down the gradient with momentum and one rate per unknown (Adam), for comparison with Gauss-Newton."""
+        quads = 6 * len(self.cage_rig.rig)
+        # A step is at most about 3 thousandths of the size, or 0.1 of a training pose's spread.
+        rate = np.concatenate([3.0 / np.sqrt(self._metric), np.full(self.prior.latent_dim, 0.1)])
+        slope, square = np.zeros(len(rate)), np.zeros(len(rate))
+        count = self.settings.descent * len(scales)
+        for turn in range(count):
+            scale = scales[turn * len(scales) // count]
+            level = self._fine if scale == scales[-1] else self._coarse
+            last = self._evaluate(level, packed, pose, latent, scale)
+            gradient = last.system.gradient.copy()
+            if expected is not None:
+                pull = System(np.zeros_like(last.system.hessian), gradient)
+                prediction_term(
+                    pull, pose, expected.pose, shift_sigma=expected.shift_sigma, turn_sigma=expected.turn_sigma
+                )
+            slope = 0.9 * slope + 0.1 * gradient
+            square = 0.99 * square + 0.01 * gradient**2
+            step = -rate * (1.0 - turn / count) * (slope / (1 - 0.9 ** (turn + 1)))
+            step /= np.sqrt(square / (1 - 0.99 ** (turn + 1))) + 1e-12
+            pose, latent = moved(pose, step[:quads]), latent + step[quads:]
+        return pose, latent, last
 
     def _evaluate(
         self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float

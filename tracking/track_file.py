@@ -18,7 +18,7 @@ from tracking.trust import Reason
 
 __all__ = ["MODEL_ERROR", "write_track"]
 
-MODEL_ERROR = 4.0
+MODEL_ERROR = 7.5
 """What the deformation model itself misses, thousandths of the subject's size; part of each marker's sigma."""
 
 

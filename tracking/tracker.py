@@ -41,6 +41,7 @@ class TrackerSettings:
         repair_sweeps: passes over badly fitted frames from both neighbours.
         smooth_sweeps: passes that pull each frame to the middle of its neighbours.
         smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad.
+        believed: a given pose that overlaps less than this is doubted, and the subject looked for.
         restarts: False switches all second attempts off (for ablation).
     """
 
@@ -52,6 +53,7 @@ class TrackerSettings:
     smooth_sweeps: int = 1
     smooth_shift: float = 8.0
     smooth_turn: float = 0.07
+    believed: float = 0.85
     restarts: bool = True
 
 
@@ -155,7 +157,7 @@ class Tracker:
         fits: list[FrameFit | None] = [None] * frames
         if guess is not None and start is not None:
             first, lead = start, 1.0
-            fits[start] = self.solver.fit(observe(start), *guess)
+            fits[start] = self._from_guess(observe(start), guess)
         else:
             first, lead = self._start(observe, frames, start, fits)
         done = 1
@@ -209,6 +211,13 @@ class Tracker:
         first = max(good, key=lambda frame: found[frame][0].agreement)
         fits[first] = found[first][0]
         return first, found[first][1]
+
+    def _from_guess(self, observation: Observation, guess: tuple[QuadPose, Floats]) -> FrameFit:
+        """Fit the start frame from a pose given from elsewhere, and look for the subject where that fits badly."""
+        fit = self.solver.fit(observation, *guess)
+        if fit.agreement < self.settings.believed and observation.seen >= 2:
+            fit = _better(fit, self.finder.find(observation)[0])
+        return fit
 
     def _next(
         self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]

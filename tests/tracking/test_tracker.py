@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -23,8 +24,9 @@ from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.quads import QuadPose
 from tracking.rasteriser import cast_masks
 from tracking.rigidity import rigidity_term
-from tracking.silhouette_term import Outline
-from tracking.solver import FrameSolver
+from tracking.silhouette_term import Outline, OutlineMatcher
+from tracking.solver import FrameSolver, Settings
+from tracking.surface import Surface
 from tracking.template import Template
 from tracking.tracker import Tracker
 from tracking.trust import Reason, Trust, judge
@@ -135,6 +137,47 @@ def test_solver_recovers_a_pose_it_never_saw() -> None:
     assert error_mm(fit.pose, truth) < 6.0  # mm: 3 px at 2 mm per px, part of it roll about the worm's axis
 
 
+def test_solver_fits_a_surface_instead_of_outlines_and_wants_one() -> None:
+    cage_rig, template = worm()
+    truth = placed(bent(0.27, 0.12), 0.4, (20.0, -15.0, 5.0))
+    start = placed(bent(0.2, 0.05), 0.3, (12.0, -10.0, 2.0))
+    at = prior().back(prior().chart.to_vector(start.rotations, start.centres)[1])
+    surface = Surface.of_mesh(cage_rig.deform(template.binding, truth), template.faces)
+    cameras = rig()
+    fitter = FrameSolver(
+        cage_rig, template, cameras.packed(), [c.size for c in cameras], prior(), settings=Settings(hull=True)
+    )
+    look = replace(seen(truth), surface=surface)
+    fit = fitter.fit(look, start, at)
+    fit = fitter.fit(look, fit.pose, fit.latent, latent_steps=False)
+    assert error_mm(fit.pose, truth) < 6.0  # mm, as with outlines
+    with pytest.raises(InputError, match="the observation has no surface"):
+        fitter.fit(seen(truth), start, at)
+
+
+def test_overlap_counts_pixels() -> None:
+    cage_rig, template = worm()
+    cameras = rig()
+    matcher = OutlineMatcher(Outline.of(template.faces), cameras.packed(), [c.size for c in cameras])
+    one, two = placed(bent(0.2, 0.1), 0.3, (0.0, 0, 0)), placed(bent(0.1, 0.1), 0.5, (25.0, 0, 0))
+    mine, theirs = (cast_masks(cameras, cage_rig.deform(template.binding, p), template.faces) for p in (one, two))
+    theirs[3][:] = False
+    found = matcher.overlaps(cage_rig.deform(template.binding, one), matcher.pack(observe(theirs)))
+    wanted = [np.sum(a & b) / np.sum(a | b) for a, b in zip(mine, theirs, strict=True)]
+    np.testing.assert_allclose(found[:3], wanted[:3], atol=1e-3)  # a pixel centre on an edge may fall either way
+    assert np.isnan(found[3])
+
+
+def test_a_wrong_guess_is_doubted_and_the_subject_looked_for() -> None:
+    truth = [placed(bent(0.2, 0.1), 1.0 + 0.03 * t, (4.0 * t, 0.0, 0.0)) for t in range(3)]
+    looks = [seen(pose) for pose in truth]
+    wrong = placed(bent(-0.4, 0.0), -0.6, (60.0, 30.0, 0.0))
+    guess = (wrong, prior().back(prior().chart.to_vector(wrong.rotations, wrong.centres)[1]))
+    track = Tracker(solver(), rig()).track(lambda frame: looks[frame], 3, start=0, guess=guess)
+    for frame in range(3):
+        assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
+
+
 def test_tracker_finds_its_start_tracks_marks_blank_frames_and_recovers() -> None:
     count, blank = 12, (6, 7)
     truth = [
@@ -167,8 +210,6 @@ def test_open_template_and_foreign_prior_are_refused() -> None:
     cage_rig, template = worm()
     with pytest.raises(InputError, match="not closed: 3 edges"):
         Outline.of(template.faces[1:])
-    from dataclasses import replace
-
     with pytest.raises(InputError, match="cannot drive rig"):
         FrameSolver(cage_rig, template, rig().packed(), [(320, 240)] * 4, replace(prior(), rig_name="other"))
 
