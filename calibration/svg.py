@@ -94,9 +94,11 @@ def link_graph(names: Sequence[str], shared: Ints, size: int = 300) -> str:
     """Draw cameras on a circle, linked by lines as thick as the number of views they share."""
     count = len(names)
     angle = 2 * np.pi * np.arange(count) / max(count, 1) - np.pi / 2
-    x, y = size / 2 + 0.34 * size * np.cos(angle), size / 2 + 0.34 * size * np.sin(angle)
+    room = 8.0 * max((len(name) for name in names), default=0)  # beside the circle, for the names
+    width_px = size + 2 * room
+    x, y = width_px / 2 + 0.34 * size * np.cos(angle), size / 2 + 0.34 * size * np.sin(angle)
     most = max(int(shared.max()), 1) if count else 1
-    out = [_open(size, size)]
+    out = [_open(width_px, size)]
     for a in range(count):
         for b in range(a + 1, count):
             if shared[a, b]:
@@ -110,8 +112,12 @@ def link_graph(names: Sequence[str], shared: Ints, size: int = 300) -> str:
                     out.append(f'<text x="{mx:.1f}" y="{my:.1f}" text-anchor="middle">{int(shared[a, b])}</text>')
     for i, name in enumerate(names):
         out.append(f'<circle cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="7" fill="{RED}"/>')
-        tx, ty = size / 2 + 0.44 * size * np.cos(angle[i]), size / 2 + 0.44 * size * np.sin(angle[i])
-        out.append(f'<text x="{tx:.1f}" y="{ty + 4:.1f}" text-anchor="middle" font-weight="600">{escape(name)}</text>')
+        across, down = np.cos(angle[i]), np.sin(angle[i])
+        anchor = "middle" if abs(across) < 0.2 else "start" if across > 0 else "end"
+        tx, ty = width_px / 2 + 0.38 * size * across, size / 2 + 0.4 * size * down
+        out.append(
+            f'<text x="{tx:.1f}" y="{ty + 4:.1f}" text-anchor="{anchor}" font-weight="600">{escape(name)}</text>'
+        )
     return "".join(out) + "</svg>"
 
 
