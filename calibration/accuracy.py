@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.arrays import Bools, Floats, Ints
-from calibration.bundle import OUTLIER_SIGMAS, adjust, robust_sigma
+from calibration.bundle import OUTLIER_SIGMAS, BundleSolution, LensPrior, adjust, robust_sigma
 from calibration.cameras import LensCamera
 from calibration.errors import SolveError
+from calibration.intrinsics import fit_lens
+from calibration.planar_pose import lens_row
 from calibration.rig import Rig
-from calibration.rig_solver import RigSolution, SolveOptions, frames_seen_together, solve_rig
+from calibration.rig_solver import RigSolution, SolveOptions, frames_seen_together, single_camera_priors, solve_rig
 from calibration.sightings import Sightings
 from calibration.triangulation import triangulate
 
@@ -188,7 +190,8 @@ def repeatability(solution: RigSolution, rng: np.random.Generator, samples: int 
         if len(np.unique(bundle.camera[mask])) < len(whole):
             continue
         try:
-            again = adjust(bundle.only(mask), solution.freedoms, rounds=1).bundle.rows
+            priors = () if solution.in_step else _own_views(solution, mask)
+            again = adjust(bundle.only(mask), solution.freedoms, priors=priors, rounds=1).bundle.rows
         except SolveError:
             continue
         centres.append(_centres(again) - _centres(whole))
@@ -204,6 +207,16 @@ def repeatability(solution: RigSolution, rng: np.random.Generator, samples: int 
         np.sqrt((np.array(turns) ** 2).mean(0)),
         np.sqrt((np.array(focals) ** 2).mean(0)),
     )
+
+
+def _own_views(solution: RigSolution, mask: Bools) -> tuple[LensPrior, ...]:
+    """Return what the chosen views of each camera alone say of its lens, as the whole solution took it from all."""
+    singles: list[BundleSolution | None] = []
+    for c, freedom in enumerate(solution.freedoms):
+        mine = solution.sightings.where(mask & (solution.sightings.camera == c)).of_camera(c)
+        row = lens_row(solution.bundle.bundle.rows[c])
+        singles.append(fit_lens(mine, freedom, start=row).solution if freedom.lens_parameters else None)
+    return single_camera_priors(solution.bundle.sigma_px, tuple(singles))
 
 
 def _centres(rows: Floats) -> Floats:

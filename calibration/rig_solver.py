@@ -37,7 +37,16 @@ from calibration.rig import Rig
 from calibration.sightings import Sightings
 from calibration.transforms import RigidTransform
 
-__all__ = ["RigSolution", "SolveOptions", "StartLenses", "refuse_mirrored", "rig_of_rows", "solve_rig", "start_lenses"]
+__all__ = [
+    "RigSolution",
+    "SolveOptions",
+    "StartLenses",
+    "refuse_mirrored",
+    "rig_of_rows",
+    "single_camera_priors",
+    "solve_rig",
+    "start_lenses",
+]
 
 LENSES = ("auto", "pinhole", "fisheye")
 LEAST_VIEWS = 3  # two tilted planes leave the focal length open, three do not
@@ -87,6 +96,7 @@ class RigSolution:
         freedoms: what was free in each camera.
         choices: how each camera's lens model was chosen (None where it was given).
         notes: what a user should know, one sentence each.
+        in_step: False where each lens was taken mainly from its own camera's views (see `single_camera_priors`).
     """
 
     rig: Rig
@@ -95,6 +105,7 @@ class RigSolution:
     freedoms: tuple[Freedom, ...]
     choices: tuple[LensChoice | None, ...]
     notes: tuple[str, ...]
+    in_step: bool = True
 
 
 def reversed_share(sightings: Sightings) -> Floats:
@@ -214,7 +225,7 @@ def start_lenses(sightings: Sightings, options: SolveOptions) -> StartLenses:
 OUT_OF_STEP = 2.0
 
 
-def _single_camera_priors(sigma_px: float, singles: tuple[BundleSolution | None, ...]) -> tuple[LensPrior, ...]:
+def single_camera_priors(sigma_px: float, singles: tuple[BundleSolution | None, ...]) -> tuple[LensPrior, ...]:
     """Return what each camera's own views say of its lens, where the joint noise ``sigma_px`` is far above its own.
 
     A board that moves while cameras are out of step misplaces a whole view; within the view the corners stay
@@ -299,10 +310,10 @@ def solve_rig(
     held = tuple(Freedom(0, False, "none", pose=freedom.pose) for freedom in freedoms)
     columns = number_columns(held, 0, len(bundle.points))
     bundle, _, _ = minimise(bundle, columns, scale=2.0, iterations=40, tolerance=1e-4)
-    priors = _single_camera_priors(corner_noise(bundle), singles)
+    priors = single_camera_priors(corner_noise(bundle), singles)
     solution = adjust(bundle, freedoms, priors=priors)
     solution, used, swapped = _try_other_solutions(solution, used, freedoms, priors)
-    again = _single_camera_priors(solution.sigma_px, singles)
+    again = single_camera_priors(solution.sigma_px, singles)
     if bool(priors) != bool(again):
         priors = again
         solution = adjust(solution.bundle, freedoms, priors=priors, start_px=None)
@@ -320,7 +331,7 @@ def solve_rig(
         notes.append(f"{swapped} board poses were moved to their other planar solution")
     notes += _warnings(solution, used, freedoms)
     return RigSolution(
-        rig_of_rows(solution.bundle.rows, used, freedoms), solution, used, freedoms, choices, tuple(notes)
+        rig_of_rows(solution.bundle.rows, used, freedoms), solution, used, freedoms, choices, tuple(notes), not priors
     )
 
 
