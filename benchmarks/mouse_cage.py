@@ -35,11 +35,12 @@ MARKERS = {
     "Ear_L": "left_ear",
     "Ear_R": "right_ear",
     "TTI": "tail_root",
-    "Haunch_left": "left_thigh",
-    "Haunch_right": "right_thigh",
+    "Haunch_left": "left_knee_skin",
+    "Haunch_right": "right_knee_skin",
     "Trunk": "back_thoracolumbar",
 }
-"""Labels that are scored, and the virtual marker of the same name on the body (tail-torso interface: tail base)."""
+"""Labels that are scored, and the virtual marker at that place. The trunk's label lies half way from neck to tail base;
+the haunch's 0.6 of the way, where the 34-point set of the same makers lists the knee."""
 STOUT = {"pelvis": 1.7, "lumbar": 1.7, "thoracic": 1.7, "cervical": 1.3, "hip": 1.3, "scapula": 1.3} | dict.fromkeys(
     ("knee", "ankle", "toes", "shoulder", "elbow", "wrist"), 0.55
 )
