@@ -28,6 +28,7 @@ SITTING_MARGIN = 0.004
 _ROUNDS = 5
 #: Share of the image's longer side that is left to doubt around a silhouette; its surroundings reach this often as far.
 _DOUBT = 0.01
+_LEAST_DOUBT_PX = 8
 _REACH = 4
 #: Log odds that the hull of the other views adds inside, and takes outside; px of tolerance for either.
 _FOR, _AGAINST = 0.3, 1.2
@@ -98,7 +99,7 @@ class _Learner:
     def learn(self, priors: Sequence[Singles | None], *, first: bool) -> list[Bools]:
         """Learn the looks from the regions, cut all images, set the next regions; return the masks (H, W)."""
         self.model = AppearanceModel(look_tables(self.codes, self.regions, self.near), self.place, self.shape)
-        doubt = max(2, round(_DOUBT * max(self.shape)))
+        doubt = max(_LEAST_DOUBT_PX, round(_DOUBT * max(self.shape)))
         away = cv2.dilate(self.place.lively.view(np.uint8), disc(4)) == 0
         masks = []
         for number, (codes, grey, prior) in enumerate(zip(self.codes, self.greys, priors, strict=True)):

@@ -14,9 +14,10 @@ from calibration.errors import InputError
 from calibration.rig import Rig, save_rig
 from calibration.transforms import RigidTransform
 from capture.background import background_of, light_gain, noise_curve
+from capture.background_appearance import subject_region
 from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
-from capture.hull import HullFlag, overlap
+from capture.hull import HullFlag, implicit_hull, overlap
 from capture.hull.sequence import HullOptions, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
 from capture.masks import MaskFlag, read_masks
@@ -25,7 +26,11 @@ from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.cleanup import clean_mask, silhouette_of
 from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.graph_cut import least_cut
+from capture.silhouettes.ray_agreement import ray_agreement
+from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
+from capture.silhouettes.subjects import SHARED, LabelledFrame, label_subjects
 from capture.video import write_video
 
 SIZE = (160, 120)
@@ -262,3 +267,68 @@ def test_unknown_model_and_missing_background_are_refused(tmp_path: Path, rng: n
     with pytest.raises(InputError, match="camera 'cam0': the masks model needs masks"):
         segment_recording(recording, options=ModelOptions("masks"))
     assert not (recording.results / "silhouettes.h5").exists()
+
+
+def test_two_subjects_keep_their_names_in_all_views_and_frames() -> None:
+    first = [[truth(view, f) for view in RIG] for f in (0, 1)]  # type: ignore[arg-type]
+    second = [[truth(view, f) for view in RIG] for f in (FRAMES - 1, FRAMES - 2)]  # type: ignore[arg-type]
+    both = [[a | b for a, b in zip(*pair, strict=True)] for pair in zip(first, second, strict=True)]
+    frame = label_subjects(both[0], RIG, 2)
+    one = int(np.argmin(np.linalg.norm(frame.centres - ball_centre(0), axis=1)))
+    # The hull of four views is larger than the ball but around it.
+    assert np.linalg.norm(frame.centres[one] - ball_centre(0)) < 15
+    following = label_subjects(both[1], RIG, 2, previous=LabelledFrame(frame.labels, frame.centres, frame.volumes))
+    for step, found in enumerate((frame, following)):
+        for view, labels in enumerate(found.labels):
+            alone = first[step][view] & ~second[step][view]
+            assert (labels[alone] == one + 1).mean() > 0.97
+            hidden = first[step][view] & second[step][view]
+            assert not hidden.any() or (labels[hidden] == SHARED).mean() > 0.9
+            assert not labels[~both[step][view]].any()
+    with pytest.raises(InputError, match="subjects: wanted a number from 1 to 254, got 0"):
+        label_subjects(both[0], RIG, 0)
+    nothing = label_subjects([np.zeros_like(mask) for mask in both[0]], RIG, 2)
+    assert len(nothing.centres) == 0 and not any(labels.any() for labels in nothing.labels)
+
+
+def test_lines_of_sight_confirm_what_the_hull_does() -> None:
+    masks = [truth(view, 6) for view in RIG]  # type: ignore[arg-type]
+    # Perfect silhouettes: only the rim may miss the hull by its pixel steps.
+    assert ray_agreement(masks, RIG).min() > 0.98
+    half = [mask.copy() for mask in masks]
+    columns = np.flatnonzero(masks[2].any(axis=0))
+    half[2][:, : int(columns.mean())] = False
+    hull = implicit_hull(half, RIG, voxel_mm=2.0)
+    # Silhouettes count one pixel larger for the lines of sight: 4 % of this ball's area.
+    np.testing.assert_allclose(ray_agreement(half, RIG), hull.agreement, atol=0.06)
+    empty = [*masks[:3], np.zeros_like(masks[3])]
+    assert np.isnan(ray_agreement(empty, RIG)[3]) and np.isfinite(ray_agreement(empty, RIG)[:3]).all()
+    apart = [masks[0], np.roll(masks[1], 55, axis=0), *masks[2:]]
+    assert np.nanmin(ray_agreement(apart, RIG)) < 0.5
+
+
+def test_cut_keeps_a_thin_bright_part_and_drops_speckle(rng: np.random.Generator) -> None:
+    grey = np.full((80, 120), 60, dtype=np.uint8)
+    shape = np.zeros(grey.shape, dtype=bool)
+    shape[30:55, 20:60] = True
+    shape[40:43, 60:105] = True
+    grey[shape] = 160
+    odds = np.where(shape, 1.0, -1.0).astype(np.float32) + rng.normal(0, 0.6, grey.shape).astype(np.float32)
+    assert overlap(least_cut(odds, grey), shape) > 0.99
+    assert not least_cut(np.full(grey.shape, -1.0, np.float32), grey).any()
+
+
+def test_looks_of_a_sitting_subject_are_learnt_without_a_plate(rng: np.random.Generator) -> None:
+    """A smooth grey body on rough ground that shifts by a few pixels: no picture shows what is behind it."""
+    ground = np.clip(cv2.GaussianBlur(rng.normal(size=(160, 200)), (0, 0), 1.2) * 120 + 60, 0, 255)
+    images, true = [], []
+    for step in range(6):
+        mask = np.zeros(ground.shape, np.uint8)
+        cv2.ellipse(mask, (98 + 2 * (step % 3), 78 + 4 * (step % 2)), (34, 22), 8.0 * (step % 2), 0, 360, 1, -1)
+        image = np.where(mask > 0, 150.0, ground) + rng.normal(0, 1.5, ground.shape)
+        images.append(np.clip(image, 0, 255).astype(np.uint8))
+        true.append(mask > 0)
+    model = learn_sitting([images], [subject_region(images)], [[]], len(images), None)[0]
+    assert model is not None
+    found = [overlap(Cut.of(model, image).silhouette(model), mask) for image, mask in zip(images, true, strict=True)]
+    assert np.mean(found) > 0.9  # the edge is known to about a pixel: 4 % of the area

@@ -1,0 +1,187 @@
+"""Silhouettes: accuracy of each model on the samples, clean and hard, and speed.
+
+    python -m benchmarks.silhouettes [--mouse-cage]
+
+Truth is the actor's skin cast into the views. The samples have shadows and sensor noise as filmed; "hard" adds noise of
+4 grey levels and 6 % mains flicker. Every fourth frame of every second camera, so that the models without a plate see
+the subject move. Chroma key, backlight and bright models do not apply to the samples (no screen, no panel); they are
+tested on synthetic pictures. ``--mouse-cage`` adds the real, unplated cage recording, scored by its labelled points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import h5py
+import numpy as np
+
+from calibration.cameras import LensCamera, PinholeLens
+from calibration.rig import Rig, save_rig
+from calibration.transforms import RigidTransform
+from capture.hull import mesh_silhouette, overlap
+from capture.masks import MaskFlag, read_masks
+from capture.recording import Footage, Recording, load_recording, save_recording
+from capture.silhouettes import ModelOptions, segment_recording
+from capture.silhouettes.segment import learn_models
+from capture.video import read_frames, write_video
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+MODELS = ("plate", "mixture", "moving", "mog2", "knn")
+FRAMES = range(0, 100, 4)
+CAGE = ("back", "mid", "side", "top")
+
+
+def steady_speed(folder: Path) -> tuple[float, float]:
+    """Return camera-frames per second on two cores once models are made: by CPU seconds and by the wall clock."""
+    recording = load_recording(folder)
+    models = learn_models(recording, workers=2)
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) / "silhouettes.h5"
+        segment_recording(recording, target, stop=4, models=models, workers=2)
+        cpu, wall = time.process_time(), time.perf_counter()
+        report = segment_recording(recording, target, models=models, workers=2)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return 2 * report.flags.size / cpu, report.flags.size / wall
+
+
+def _spoilt(images: Iterator[tuple[int, np.ndarray]], rng: np.random.Generator, hard: bool) -> Iterator[np.ndarray]:
+    for index, image in images:
+        if not hard:
+            yield image
+            continue
+        light = image * (1.0 + 0.06 * np.sin(1.9 * index))
+        yield np.clip(light + rng.normal(0.0, 4.0, image.shape), 0, 255).astype(np.uint8)
+
+
+def filmed_again(sample: Path, folder: Path, *, hard: bool) -> Recording:
+    """Write the scored frames and cameras of a sample, spoilt if ``hard``, as a recording of its own."""
+    original = load_recording(sample)
+    rng = np.random.default_rng(7)
+    footage = []
+    for camera in original.footage[::2]:
+        video, plate = folder / f"{camera.name}.mkv", folder / f"{camera.name}_background.mkv"
+        frames = read_frames(camera.source, FRAMES.start, FRAMES.stop, FRAMES.step)
+        write_video(video, _spoilt(frames, rng, hard), 25.0, codec="ffv1")
+        assert camera.background is not None
+        write_video(plate, _spoilt(read_frames(camera.background), rng, hard), 25.0, codec="ffv1")
+        footage.append(Footage(camera.name, video, background=plate))
+    rig = original.need_rig().subset([camera.name for camera in footage])
+    recording = Recording(folder, original.name, 25.0, None, rig, tuple(footage))
+    save_rig(rig, folder / "rig.toml")
+    save_recording(recording)
+    return load_recording(folder)
+
+
+def model_scores(sample: Path, *, hard: bool) -> dict[str, tuple[float, float]]:
+    """Return for each model the mean and the worst view's mean IoU with the truth."""
+    with h5py.File(sample / "truth.h5") as truth:
+        vertices = truth["skin/vertices"][list(FRAMES)].astype(np.float64)
+        faces = truth["skin/faces"][()].astype(np.int32)
+    with tempfile.TemporaryDirectory() as scratch:
+        recording = filmed_again(sample, Path(scratch), hard=hard)
+        true = {c.name: [mesh_silhouette(c, some, faces) for some in vertices] for c in recording.need_rig()}
+        found = {}
+        for model in MODELS:
+            target = Path(scratch) / "silhouettes.h5"
+            segment_recording(recording, target, ModelOptions(model), workers=2)
+            views = [
+                np.mean([overlap(a, b) for a, b in zip(read_masks(target, name), masks, strict=True)])
+                for name, masks in true.items()
+            ]
+            found[model] = (float(np.mean(views)), float(np.min(views)))
+    return found
+
+
+def cage_recording(data: Path, folder: Path) -> Recording:
+    """Write a recording of the real mouse cage, with the derived calibration and no plate."""
+    derived = json.loads((data / "mouse_cage" / "calib_derived.json").read_text())
+    cameras, footage = [], []
+    for name in CAGE:
+        values = derived[name]
+        lens = PinholeLens(tuple(values["size"]), np.array(values["K"]), np.array(values["dist"]))
+        cameras.append(LensCamera(name, lens, RigidTransform.from_vectors(values["rvec"], values["tvec"])))
+        footage.append(Footage(name, data / "mouse_cage" / name / f"minimal_{name}.mp4"))
+    recording = Recording(folder, "mouse_cage", 30.0, None, Rig(tuple(cameras)), tuple(footage))
+    save_rig(recording.need_rig(), folder / "rig.toml")
+    save_recording(recording)
+    return load_recording(folder)
+
+
+def cage_labels(data: Path, camera: str) -> np.ndarray:
+    """Return (120, 15, 2) the labelled points of a camera, px; NaN where hidden. Four of them lie on the tail."""
+    with h5py.File(data / "mouse_cage" / camera / f"minimal_{camera}_proofread.analysis.h5") as file:
+        return np.asarray(file["tracks"][0].transpose(2, 1, 0))
+
+
+def label_scores(mask: np.ndarray, points: np.ndarray, tolerance_px: int = 0) -> tuple[int, int, float]:
+    """Return labelled points (15, 2) inside the mask, their number, and its area over that of their dilated hull."""
+    seen = points[np.isfinite(points).all(axis=1)]
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * tolerance_px + 1,) * 2)
+    grown = cv2.dilate(mask.view(np.uint8), disc)
+    columns, rows = np.rint(seen).astype(int).T
+    room = np.zeros(mask.shape, np.uint8)
+    cv2.fillConvexPoly(room, cv2.convexHull(np.rint(16 * seen).astype(np.int32)), 1, shift=4)
+    room = cv2.dilate(room, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (17, 17)))
+    return int(grown[rows, columns].sum()), len(seen), float(mask.sum()) / float(room.sum())
+
+
+def cage_scores(data: Path, *, stop: int | None = None, margin_px: int | None = None) -> dict[str, float]:
+    """Segment the mouse cage and score it by its labels: found, inside, within 4 px, and the largest area ratio."""
+    with tempfile.TemporaryDirectory() as scratch:
+        recording = cage_recording(data, Path(scratch))
+        target = Path(scratch) / "silhouettes.h5"
+        options = ModelOptions(margin_px=margin_px)
+        report = segment_recording(recording, target, options, stop=stop, models=learn_models(recording, options))
+        inside, near, number, ratios = 0, 0, 0, []
+        for name in CAGE:
+            for mask, points in zip(read_masks(target, name), cage_labels(data, name), strict=False):
+                hit, seen, ratio = label_scores(mask, points)
+                inside, number = inside + hit, number + seen
+                near += label_scores(mask, points, 4)[0]
+                ratios.append(ratio)
+    found = (report.flags & (MaskFlag.NO_FRAME | MaskFlag.EMPTY | MaskFlag.FULL)) == 0
+    return {
+        "found": float(found.mean()),
+        "inside": inside / number,
+        "inside_4px": near / number,
+        "area_mean": float(np.mean(ratios)),
+        "area_max": max(ratios),
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mouse-cage", action="store_true", help="also the real mouse cage (minutes)")
+    args = parser.parse_args()
+    results: dict[str, float] = {}
+    if args.mouse_cage:
+        data = Path(os.environ.get("VIVARIG_DATA", REPOSITORY.parent / "shared" / "data"))
+        for margin in (0, None):
+            scores = cage_scores(data, margin_px=margin)
+            label = "default margin" if margin is None else "no margin"
+            print(f"mouse cage, {label}: " + ", ".join(f"{key} {value:.3f}" for key, value in scores.items()))
+            results.update({f"cage_{label.replace(' ', '_')}_{key}": value for key, value in scores.items()})
+    columns = [(sample, hard) for sample in ("mouse", "human") for hard in (False, True)]
+    scores = {column: model_scores(REPOSITORY / "sample_data" / column[0], hard=column[1]) for column in columns}
+    print(f"{'model':<10}" + "".join(f"{sample + (', hard' if hard else ''):>24}" for sample, hard in columns))
+    for model in MODELS:
+        cells = [scores[column][model] for column in columns]
+        print(f"{model:<10}" + "".join(f"{mean:>9.3f} (worst {worst:.3f})" for mean, worst in cells))
+        for (sample, hard), (mean, _) in zip(columns, cells, strict=True):
+            results[f"{sample}_{'hard_' if hard else ''}{model}_iou"] = mean
+    cpu, wall = steady_speed(REPOSITORY / "sample_data" / "mouse")
+    print(f"speed: {cpu:.0f} camera-frames/s on 2 cores by CPU seconds, {wall:.0f} by the wall clock")
+    results.update({"silhouette_fps": cpu, "silhouette_fps_wall": wall})
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

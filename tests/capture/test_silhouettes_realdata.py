@@ -1,0 +1,18 @@
+"""Silhouettes of the real mouse cage: infrared, bedding, reflections, no plate, an animal that sits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.silhouettes import cage_scores
+
+
+@pytest.mark.realdata
+def test_sitting_mouse_is_found_without_a_plate(shared_data: Path) -> None:
+    scores = cage_scores(shared_data, stop=2)
+    assert scores["found"] == 1.0
+    # The labels themselves reproject to 4-8 px only, and nose, ears and tail tip lie on the animal's very edge.
+    assert scores["inside"] >= 0.93 and scores["inside_4px"] >= 0.95
+    assert scores["area_max"] <= 1.6
