@@ -142,9 +142,10 @@ def segment_recording(
 
                 scores = np.array(list(pool.map(judge, range(chunk))))
                 here = slice(first, first + chunk)
-                for index, part in enumerate(parts):
+                packed = pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
+                for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
                     score = scores[:, index].astype(np.float32)
-                    writer.write(names[index], first, np.packbits(part.masks, axis=-1), score, part.flags)
+                    writer.write(names[index], first, bits, score, part.flags)
                     agreement[here, index], flags[here, index] = score, part.flags
                     area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
                 if on_progress is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -65,7 +66,7 @@ def label_subjects(
     volumes = np.array([enclosed_volume(hull.vertices, faces) if len(faces) else 0.0 for faces in parts])
     largest = np.argsort(-volumes, kind="stable")[:most]
     centres = np.array([hull.vertices[solid == index].mean(axis=0) for index in largest])
-    names = np.arange(len(largest))
+    names = np.arange(len(largest), dtype=np.int64)
     if previous is not None and len(previous.centres):
         names = _matched(centres, previous.centres)
     all_centres = np.full((int(names.max()) + 1, 3), np.nan)
@@ -77,22 +78,22 @@ def label_subjects(
     return LabelledFrame(labels, all_centres, all_volumes)
 
 
-def _matched(centres: Floats, before: Floats) -> np.ndarray:
+def _matched(centres: Floats, before: Floats) -> NDArray[np.int64]:
     """Return (n,) numbers of the nearest subjects of the frame before; new ones are counted on."""
     away = np.linalg.norm(centres[:, None] - before[None], axis=2)
     rows, columns = linear_sum_assignment(np.where(np.isfinite(away), away, 1e9))
-    names = np.full(len(centres), -1)
+    names = np.full(len(centres), -1, dtype=np.int64)
     names[rows] = columns
     new = np.flatnonzero(names < 0)
     names[new] = len(before) + np.arange(len(new))
     return names
 
 
-def _named(mask: Bools, drawn: Sequence[Bools], names: np.ndarray) -> Bytes:
+def _named(mask: Bools, drawn: Sequence[Bools], names: NDArray[np.int64]) -> Bytes:
     """Return (H, W) labels of a silhouette: the subject drawn there, at the rim the nearest one."""
     covered = np.sum(drawn, axis=0)
     away = np.stack([cv2.distanceTransform((~one).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) for one in drawn])
-    label = (names[away.argmin(axis=0)] + 1).astype(np.uint8)
+    label: Bytes = (names[away.argmin(axis=0)] + 1).astype(np.uint8)
     label[covered > 1] = SHARED
     label[~mask] = 0
     return label

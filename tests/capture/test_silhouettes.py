@@ -332,3 +332,23 @@ def test_looks_of_a_sitting_subject_are_learnt_without_a_plate(rng: np.random.Ge
     assert model is not None
     found = [overlap(Cut.of(model, image).silhouette(model), mask) for image, mask in zip(images, true, strict=True)]
     assert np.mean(found) > 0.9  # the edge is known to about a pixel: 4 % of the area
+
+
+def test_a_camera_that_saw_nothing_does_not_stop_the_others(tmp_path: Path, rng: np.random.Generator) -> None:
+    scenes = [film(view, hard=False, rng=rng) for view in RIG]  # type: ignore[arg-type]
+    scenes[0] = Scene(scenes[0].plate, [scenes[0].plate.copy() for _ in range(FRAMES)])
+    recording = load_recording(write_recording(tmp_path / "ball", scenes))
+    report = segment_recording(recording, stop=4, workers=2)
+    assert (report.flags[:, 0] & MaskFlag.EMPTY).all() and np.isnan(report.agreement[:, 0]).all()
+    assert not (report.flags[:, 1:] & MaskFlag.EMPTY).any() and (report.agreement[:, 1:] > 0.9).all()
+    hulls = reconstruct_hulls(recording.results / "silhouettes.h5", RIG, recording.results / "hull.h5")
+    assert (hulls.flags & HullFlag.EMPTY_SILHOUETTE).all() and (hulls.volume > 0).all()
+
+
+def test_an_all_white_silhouette_says_nothing_about_the_others() -> None:
+    masks = [truth(view, 6) for view in RIG]  # type: ignore[arg-type]
+    white = [np.ones_like(masks[0]), *masks[1:]]
+    verdict = consensus(white, RIG)
+    assert np.isnan(verdict.agreement[0]) and verdict.agreement[1:].min() > 0.95 and not verdict.repaired.any()
+    nothing = consensus([np.zeros_like(mask) for mask in masks], RIG)
+    assert np.isnan(nothing.agreement).all() and not nothing.contradicted.any()
