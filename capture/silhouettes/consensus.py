@@ -98,7 +98,8 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
     if changed.any():
         images = [distance_image(mask) for mask in kept]
         after, _ = _scores(kept, images, rig, None)
-        if not np.nanmean(after) > np.nanmean(before):
+        # Views that lost everything by the repair agree with nothing.
+        if not np.nan_to_num(after)[usable].mean() > np.nan_to_num(before)[usable].mean():
             return Verdict(
                 list(masks), agreement, (np.nan_to_num(before, nan=1.0) < CONTRADICTED) | suspect, ~changed & changed
             )

@@ -20,11 +20,12 @@ from capture.background_appearance import AppearanceModel, Surroundings, disc, g
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.graph_cut import least_cut
+from capture.silhouettes.thin_ends import follow_thin_end
 
 __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "support"]
 
 #: Share of the image's longer side added around the silhouettes by default.
-SITTING_MARGIN = 0.004
+SITTING_MARGIN = 0.003
 _ROUNDS = 5
 #: Share of the image's longer side that is left to doubt around a silhouette; its surroundings reach this often as far.
 _DOUBT = 0.01
@@ -60,7 +61,7 @@ class Cut:
         odds = self.odds.astype(np.float32) / np.float32(16.0)
         if prior is not None:
             odds += prior[model.place.window]
-        return model.whole(_main_part(least_cut(odds, self.grey), model.place.core))
+        return model.whole(follow_thin_end(_main_part(least_cut(odds, self.grey), model.place.core), self.grey))
 
 
 def _main_part(mask: Bools, core: Bools) -> Bools:

@@ -31,6 +31,7 @@ from capture.silhouettes.ray_agreement import ray_agreement
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.subjects import SHARED, LabelledFrame, label_subjects
+from capture.silhouettes.thin_ends import follow_thin_end
 from capture.video import write_video
 
 SIZE = (160, 120)
@@ -316,6 +317,22 @@ def test_cut_keeps_a_thin_bright_part_and_drops_speckle(rng: np.random.Generator
     odds = np.where(shape, 1.0, -1.0).astype(np.float32) + rng.normal(0, 0.6, grey.shape).astype(np.float32)
     assert overlap(least_cut(odds, grey), shape) > 0.99
     assert not least_cut(np.full(grey.shape, -1.0, np.float32), grey).any()
+
+
+def test_thin_end_is_followed_to_its_tip_and_no_farther() -> None:
+    grey = np.full((120, 200), 50, dtype=np.uint8)
+    mask = np.zeros(grey.shape, dtype=np.uint8)
+    cv2.circle(mask, (50, 60), 25, 1, -1)
+    known = mask.copy()
+    line = np.array([[70, 60], [110, 62], [150, 72]], dtype=np.int32)[:, None]
+    cv2.polylines(mask, [line], False, 1, 5)
+    cv2.polylines(known, [line[:2]], False, 1, 5)
+    grey[mask > 0] = 140
+    found = follow_thin_end(known > 0, grey)
+    assert found[70:76, 146:151].any() and not found[:, 158:].any()  # the tip is at x = 150, steps are 2 px
+    assert not (found & (cv2.dilate(mask, np.ones((5, 5), np.uint8)) == 0)).any()
+    ball = (cv2.circle(np.zeros_like(mask), (50, 60), 25, 1, -1)) > 0
+    assert (follow_thin_end(ball, grey) == ball).all()
 
 
 def test_looks_of_a_sitting_subject_are_learnt_without_a_plate(rng: np.random.Generator) -> None:

@@ -13,6 +13,6 @@ from benchmarks.silhouettes import cage_scores
 def test_sitting_mouse_is_found_without_a_plate(shared_data: Path) -> None:
     scores = cage_scores(shared_data, stop=2)
     assert scores["found"] == 1.0
-    # The labels themselves reproject to 4-8 px only, and nose, ears and tail tip lie on the animal's very edge.
-    assert scores["inside"] >= 0.93 and scores["inside_4px"] >= 0.95
+    # Nose, ears and tail tip lie on the animal's very edge, and the labels themselves reproject to 4-8 px only.
+    assert scores["inside"] >= 0.95
     assert scores["area_max"] <= 1.6

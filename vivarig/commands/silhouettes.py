@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=None,
         metavar="PX",
-        help="pixels added around each silhouette (default: 0; 0.4 %% of the image's longer side for a subject that "
+        help="pixels added around each silhouette (default: 0; 0.3 %% of the image's longer side for a subject that "
         "sits and has no plate)",
     )
     parser.add_argument(
