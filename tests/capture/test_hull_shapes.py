@@ -11,7 +11,7 @@ from skimage.measure import find_contours
 from calibration.cameras import LensCamera, PinholeLens
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform
-from capture.hull import HullFlag, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap
+from capture.hull import HullFlag, distance_image, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap
 from capture.hull.bounds import box_of_half_spaces
 from capture.hull.contours import mask_contours
 from capture.hull.marching_tables import triangle_table
@@ -267,3 +267,20 @@ def test_traced_outlines_are_those_of_marching_squares(rng: np.random.Generator)
         np.testing.assert_allclose(sorted(map(area, traced)), sorted(map(area, wanted)), rtol=1e-4)
         points = [np.array(sorted(map(tuple, np.round(np.concatenate(x), 4)))) for x in (traced, wanted)]
         np.testing.assert_allclose(*points, atol=2e-4)
+
+
+@pytest.mark.parametrize("edge", [10.1, 10.5, 10.9])
+def test_a_matte_places_the_edge_between_pixels(edge: float) -> None:
+    """Coverage of a half-covered column says where the edge runs; a mask can only say half-way between two centres."""
+    columns = np.arange(40, dtype=np.float32)
+    coverage = np.clip(edge + 0.5 - columns, 0.0, 1.0) * (columns > 4)
+    matte = np.zeros((30, 40), dtype=np.float32)
+    matte[5:25] = coverage
+    image = distance_image(matte)
+    row = image.values[15 - image.origin[1]]
+    inside = 9 - image.origin[0]
+    # Between a full pixel and one of coverage a the line crosses 1/2 at 0.5 / (1 - a), the edge is at 0.5 + a: 0.086 px
+    # apart at most, and none on average; a mask is 0.5 px off at most.
+    crossing = np.interp(0.0, row[inside : inside + 4], np.arange(9, 13))
+    assert crossing == pytest.approx(edge, abs=0.09)
+    assert mask_contours(matte)[0][:, 0].max() == pytest.approx(edge, abs=0.09)
