@@ -51,8 +51,9 @@ def mask_contours(silhouette: NDArray[Any], *, complement: bool = False) -> list
     rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     if len(rows) == 0:
         return []
-    top, left = rows[0], columns[0]
-    crop = level[top : rows[-1] + 1, left : columns[-1] + 1]
+    # One pixel more on every side: a matte's edge lies between its last inside pixel and the half-covered next one.
+    top, left = max(rows[0] - 1, 0), max(columns[0] - 1, 0)
+    crop = level[top : rows[-1] + 2, left : columns[-1] + 2]
     padded = np.pad(1.0 - crop if complement else crop, 1)
     points, ends = _trace(padded)
     loops = np.split(points + np.array([left - 1.0, top - 1.0]), ends[:-1])
