@@ -26,7 +26,16 @@ from calibration.projection import project_points
 from calibration.tables import Table, read_toml
 from calibration.transforms import RigidTransform, rotation_from_vector, vector_from_rotation
 
-__all__ = ["UNITS_MM", "Rig", "decompose_projection", "load_rig", "rig_from_table", "rig_to_toml", "save_rig"]
+__all__ = [
+    "UNITS_MM",
+    "Rig",
+    "decompose_projection",
+    "duplicate_cameras",
+    "load_rig",
+    "rig_from_table",
+    "rig_to_toml",
+    "save_rig",
+]
 
 #: Millimetres in one unit of a file.
 UNITS_MM = {"mm": 1.0, "cm": 10.0, "m": 1000.0}
@@ -190,3 +199,15 @@ def _camera_table(camera: Camera) -> dict[str, Any]:
 def save_rig(rig: Rig, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
     """Write a ``rig.toml``, atomically; ``metadata`` joins its ``[metadata]`` table."""
     write_text(path, rig_to_toml(rig, metadata))
+
+
+def duplicate_cameras(rig: Rig) -> list[tuple[str, str]]:
+    """Return pairs of cameras whose poses agree to a micrometre and a microradian: no two real ones do."""
+    pairs = []
+    posed = [c for c in rig if isinstance(c, LensCamera)]
+    for i, a in enumerate(posed):
+        for b in posed[i + 1 :]:
+            relative: RigidTransform = a.camera_from_world @ b.camera_from_world.inverse()
+            if np.abs(relative.translation).max() < 1e-3 and np.abs(relative.rotation - np.eye(3)).max() < 1e-6:
+                pairs.append((a.name, b.name))
+    return pairs

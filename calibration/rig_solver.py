@@ -33,9 +33,8 @@ from calibration.intrinsics import (
 from calibration.planar_pose import lens_camera
 from calibration.pose_graph import co_visibility, first_rig, place_targets, require_connected
 from calibration.projection import FISHEYE
-from calibration.rig import Rig
+from calibration.rig import Rig, duplicate_cameras
 from calibration.sightings import Sightings
-from calibration.transforms import RigidTransform
 
 __all__ = [
     "RigSolution",
@@ -442,18 +441,6 @@ def _warnings(solution: BundleSolution, used: Sightings, freedoms: tuple[Freedom
     duplicates = duplicate_cameras(rig)
     notes += [f"cameras '{a}' and '{b}' have the same pose: one is a copy of the other" for a, b in duplicates]
     return notes
-
-
-def duplicate_cameras(rig: Rig) -> list[tuple[str, str]]:
-    """Return pairs of cameras whose poses agree to a micrometre and a microradian: no two real ones do."""
-    pairs = []
-    posed = [c for c in rig if isinstance(c, LensCamera)]
-    for i, a in enumerate(posed):
-        for b in posed[i + 1 :]:
-            relative: RigidTransform = a.camera_from_world @ b.camera_from_world.inverse()
-            if np.abs(relative.translation).max() < 1e-3 and np.abs(relative.rotation - np.eye(3)).max() < 1e-6:
-                pairs.append((a.name, b.name))
-    return pairs
 
 
 def frames_seen_together(sightings: Sightings) -> Ints:

@@ -11,7 +11,8 @@ from board_scenes import CHARUCO, disturb, film, ring_rig, scene, waved_board
 from calibration.boards import Board
 from calibration.errors import InputError, SolveError
 from calibration.pose_graph import co_visibility, first_rig, require_connected
-from calibration.rig_solver import SolveOptions, duplicate_cameras, solve_rig
+from calibration.rig import duplicate_cameras
+from calibration.rig_solver import SolveOptions, solve_rig
 from calibration.sightings import Sightings
 from calibration.transforms import RigidTransform, fit_rigid
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from calibration.errors import InputError
-from calibration.rig import UNITS_MM
+from calibration.rig import UNITS_MM, duplicate_cameras
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
 from capture.humaneva_folder import open_sequence
 from skeleton.motion_files import READERS, SUFFIXES, WRITERS, JointMotion, MarkerSeries, read_motion, write_motion
@@ -118,9 +118,14 @@ def _convert_rig(args: argparse.Namespace) -> CommandReport:
     lines += [
         f"  {c.name}: {c.size[0]}x{c.size[1]} px, centre ({', '.join(f'{n:.1f}' for n in c.centre)}) mm" for c in rig
     ]
+    copies = duplicate_cameras(rig)
+    lines += [
+        f"note: cameras '{a}' and '{b}' have the same pose: one is a copy of the other, or the file holds no poses"
+        for a, b in copies
+    ]
     lines += [f"lost: {text}" for text in lost]
     lines.append(f"wrote {args.target} ({rig_format(target).title}, lengths in {rig_format(target).unit})")
-    numbers = {"cameras": list(rig.names), "from": source.name, "to": target, "lost": lost}
+    numbers = {"cameras": list(rig.names), "from": source.name, "to": target, "lost": lost, "same_pose": copies}
     return CommandReport(lines, numbers)
 
 
