@@ -65,10 +65,9 @@ class SubjectSkeleton:
         )
         root = int(np.flatnonzero(self.skeleton.parents < 0)[0])
         coordinates = self.coordinates.copy()
-        # The first three coordinates of a free root are its translation.
-        coordinates[self.skeleton.columns(self.skeleton.joint_names[root])][:3] += (
-            scale * self.pose.positions[0, root] - grown.pose.positions[0, root]
-        )
+        # A free root's coordinates begin with its translation.
+        start = int(self.skeleton.packed.starts[root])
+        coordinates[start : start + 3] += scale * self.pose.positions[0, root] - grown.pose.positions[0, root]
         return SubjectSkeleton(self.body, lengths, coordinates, grown.markers)
 
 

@@ -76,3 +76,27 @@ def test_unknown_subjects_are_refused(tmp_path: Path) -> None:
         load_subject("moose", base=tmp_path)
     with pytest.raises(InputError, match="did you mean 'mouse'"):
         builtin_subject("mose")
+
+
+def test_a_stout_body_gets_a_cage_that_survives_its_file(tmp_path: Path) -> None:
+    # Cutting this body where the table says buries the hips' quads in its flanks: they come from the slim one.
+    girth = dict.fromkeys(("pelvis", "lumbar_1", "lumbar_2", "lumbar_3"), 1.35)
+    stout = builtin_subject("mouse", girth=girth)
+    slim = mouse()
+    width = np.ptp(stout.template.vertices[slim.marker_vertices], axis=0)[1]
+    assert width > 0.9 * np.ptp(slim.template.vertices[slim.marker_vertices], axis=0)[1]
+    save_subject(stout, tmp_path / "stout")
+    back = load_subject(str(tmp_path / "stout"))
+    # Flat sides may be split along their other diagonal; what they carry stays inside and comes back.
+    np.testing.assert_allclose(
+        back.cage_rig.deform(back.template.binding, back.cage_rig.rig.rest), stout.template.vertices, atol=1e-4
+    )
+
+
+def test_lengths_of_a_subject_come_back_from_its_file(tmp_path: Path) -> None:
+    subject = scaled_subject(mouse(), 1.1)
+    save_subject(subject, tmp_path / "big")
+    back = load_subject(str(tmp_path / "big"))
+    assert back.bones.lengths["left_knee"] == pytest.approx(1.1)
+    np.testing.assert_allclose(back.bones.pose.positions, 1.1 * mouse().bones.pose.positions, atol=1e-3)
+    np.testing.assert_allclose(back.bones.skeleton.landmarks(back.bones.pose)[1][0], subject.joint_points, atol=1e-3)
