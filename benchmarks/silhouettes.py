@@ -170,7 +170,11 @@ def main() -> None:
             print(f"mouse cage, {label}: " + ", ".join(f"{key} {value:.3f}" for key, value in scores.items()))
             results.update({f"cage_{label.replace(' ', '_')}_{key}": value for key, value in scores.items()})
     columns = [(sample, hard) for sample in ("mouse", "human") for hard in (False, True)]
-    scores = {column: model_scores(REPOSITORY / "sample_data" / column[0], hard=column[1]) for column in columns}
+    scores = {}
+    for sample, hard in columns:
+        scores[sample, hard] = model_scores(REPOSITORY / "sample_data" / sample, hard=hard)
+        words = ", ".join(f"{model} {mean:.3f}" for model, (mean, _) in scores[sample, hard].items())
+        print(f"{sample}{', hard' if hard else ''}: {words}", flush=True)
     print(f"{'model':<10}" + "".join(f"{sample + (', hard' if hard else ''):>24}" for sample, hard in columns))
     for model in MODELS:
         cells = [scores[column][model] for column in columns]
