@@ -32,7 +32,6 @@ from calibration.intrinsics import (
 )
 from calibration.planar_pose import lens_camera
 from calibration.pose_graph import co_visibility, first_rig, place_targets, require_connected
-from calibration.projection import FISHEYE
 from calibration.rig import Rig, duplicate_cameras
 from calibration.sightings import Sightings
 
@@ -449,8 +448,3 @@ def frames_seen_together(sightings: Sightings) -> Ints:
     seen = np.zeros((len(targets), len(sightings.cameras)), np.bool_)
     seen[targets.of_row, sightings.camera] = True
     return np.unique(targets.frame[seen.sum(1) >= 2])
-
-
-def is_fisheye(row: Floats) -> bool:
-    """Whether a camera row holds a fisheye lens."""
-    return bool(row[0] == FISHEYE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,18 +146,21 @@ def _read_caliscope(path: Path, options: ReadOptions) -> Rig:
         if rotation.ndim == 1:
             rotation = rotation_from_vector(rotation)
         pose = scaled_pose(rotation, table.array("translation", (3,)), unit)
-        found.append(LensCamera(f"cam_{key}", lens or PinholeLens(size, matrix, distortion), pose))
+        found.append(LensCamera(table.text("name", f"cam_{key}"), lens or PinholeLens(size, matrix, distortion), pose))
     return Rig(tuple(found))
 
 
 def _write_caliscope(rig: Rig, path: Path) -> None:
+    # Caliscope knows cameras by number: cam_N keeps its own if all have that form; the name is a key that it ignores
+    numbers = [str(int(name[4:])) if re.fullmatch(r"cam_\d{1,6}", name) else "" for name in rig.names]
+    if not all(numbers) or len(set(numbers)) < len(numbers):
+        numbers = [str(index) for index in range(len(rig))]
     content: dict[str, Any] = {"cameras": {}}
-    for index, camera in enumerate(map(lens_camera, rig)):
+    for number, camera in zip(numbers, map(lens_camera, rig), strict=True):
         fisheye = isinstance(camera.lens, FisheyeLens)
-        # Caliscope knows cameras by number: the name keeps its number where it has the form cam_N
-        number = camera.name[4:] if camera.name.startswith("cam_") and camera.name[4:].isdigit() else str(index)
         content["cameras"][number] = {
             "cam_id": int(number),
+            "name": camera.name,
             "rotation_count": 0,
             "error": 0.0,
             "ignore": False,

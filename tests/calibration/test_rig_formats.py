@@ -37,7 +37,7 @@ def fitting(name: str, cameras: int = 12) -> Rig:
             intrinsics[1, 1] = intrinsics[0, 0]
         count = max(n for n in (0, 4, 5, 8, 14) if n <= holds.distortion)
         lens = PinholeLens((640, 480), intrinsics, COEFFICIENTS[:count] * (1 + k / 20))
-        label = f"cam_{k}" if name == "caliscope" else f"cam{k + 1}"
+        label = f"cam{k + 1}"
         out.append(replace(camera, name=label, lens=lens, kind="xray" if holds.kind and k == 2 else "light"))
     return Rig(tuple(out))
 
@@ -76,6 +76,13 @@ def test_rig_toml_holds_every_model(tmp_path: Path) -> None:
     assert again.names == rig.names
     x = np.random.default_rng(1).uniform(-80, 80, (1000, 3))
     assert np.abs(again.project(x) - rig.project(x)).max() < 1e-9
+
+
+def test_caliscope_numbers_do_not_collide(tmp_path: Path) -> None:
+    rig = fitting("caliscope")
+    mixed = Rig(tuple(replace(c, name=n) for c, n in zip(list(rig)[:2], ("cam_1", "left"), strict=True)))
+    write_rig(mixed, tmp_path / "camera_array.toml", "caliscope")
+    assert read_rig(tmp_path / "camera_array.toml").names == ("cam_1", "left")
 
 
 def test_losses_are_named_and_refused(tmp_path: Path) -> None:
