@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bytes, Floats, Ints
+from calibration.arrays import Bytes, Floats
 from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError, SolveError
 from calibration.files import read_text, write_text
@@ -420,8 +420,3 @@ def draw_cube(image: NDArray[Any], spots: Floats, projected: Floats | None = Non
                     for colour, thickness in (((0, 0, 0), 3), ((0, 255, 255), 1)):
                         cv2.putText(picture, names[k], spot, cv2.FONT_HERSHEY_SIMPLEX, 0.35, colour, thickness)
     return np.asarray(picture, dtype=np.uint8)
-
-
-def bead_numbers(names: Sequence[str], cube: BeadCube) -> Ints:
-    """Return the numbers of named cube beads."""
-    return np.array([cube.names.index(name) for name in names], dtype=np.int64)

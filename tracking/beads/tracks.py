@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +69,3 @@ def unique_names(count: int, prefix: str = "bead") -> tuple[str, ...]:
     """Return names for beads that nobody named: bead01, bead02, ..."""
     width = max(2, len(str(count)))
     return tuple(f"{prefix}{k + 1:0{width}d}" for k in range(count))
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array itself, locked."""
-    array.setflags(write=False)
-    return array
