@@ -9,14 +9,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_recordings import cut_recording, differences
 
+import vivarig
 from capture.recording import load_recording
+from skeleton.motion_files import MarkerSeries, read_motion
+from vivarig.cli import main
 from vivarig.parts import track
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.jobs import Job
 from vivarig.pipeline.spans import Span
+from vivarig.report.findings import load_findings
+from vivarig.viewer import Viewer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: Six frames in two parts; the size is given, so that no search for it is repeated after each kill.
@@ -80,8 +86,6 @@ def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pyte
 def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Executed as it is; the stages are done, so that it only makes the report."""
     keep = {"track": {"scale": "1.06"}}
-    import vivarig
-
     run = vivarig.run
     monkeypatch.setattr(vivarig, "run", lambda folder: run(folder, workers=1, part_frames=3, **keep), raising=False)
     monkeypatch.setattr(sys, "argv", ["notebook.py", str(finished)])
@@ -89,3 +93,37 @@ def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkey
     out = capsys.readouterr().out
     assert "silhouettes: kept" in out and "track: kept" in out and "report: done" in out
     assert "mean joint error" in out and "6 frames" in out
+
+
+@pytest.mark.parametrize("suffix", [".c3d", ".trc", ".csv", ".nwb", ".nc"])
+def test_points_come_back_from_every_format(finished: Path, tmp_path: Path, suffix: str) -> None:
+    """Written and read again: the same landmarks to what the format keeps (C3D and TRC: single precision, 1e-3 mm)."""
+    target = tmp_path / f"points{suffix}"
+    assert main(["export", str(finished), str(target)]) == 0
+    back = read_motion(target)
+    assert isinstance(back, MarkerSeries)
+    wanted = load_findings(load_recording(finished)).skeleton
+    assert wanted is not None and back.names == wanted.landmark_names
+    assert np.abs(back.positions - wanted.landmarks).max() < 1e-3
+
+
+@pytest.mark.parametrize("suffix", [".bvh", ".mot", ".glb"])
+def test_the_other_formats_are_written(finished: Path, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"motion{suffix}"
+    assert main(["export", str(finished), str(target)]) == 0
+    assert target.stat().st_size > 1000
+
+
+def test_the_viewer_draws_every_layer(finished: Path) -> None:
+    viewer = Viewer(load_findings(load_recording(finished)), "127.0.0.1", 8961)
+    try:
+        for toggle in viewer._toggles.values():
+            toggle.value = True
+        viewer.show(3)
+        assert {"hull", "template", "skeleton", "markers", "camera/cam01"} <= set(viewer._handles)
+        assert viewer._handles["camera/cam01"].image is not None
+        viewer._toggles["hull"].value = False
+        viewer.show(4)
+        assert "hull" not in viewer._handles and "time" in viewer.words.content
+    finally:
+        viewer.stop()
