@@ -1,11 +1,12 @@
 """The whole pipeline, 640x480, from videos to report, on all cores of this machine.
 
-    python -m benchmarks.end_to_end [--frames 400] [--workers N]
+    python -m benchmarks.end_to_end [--frames 320] [--workers N]
 
 The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
 seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fps`` is that of the longest, everything
-counted from the start of the processes to the report. The shares are of the time spent by all workers.
+counted from the start of the processes to the report. The shares are of the time spent by all workers. The shortest is
+also run by one worker, which says what the second one brings.
 """
 
 from __future__ import annotations
@@ -68,13 +69,14 @@ def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
 def main() -> None:
     """Run, print the share of each stage and the JSON line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=400, help="frames of the longest recording")
+    parser.add_argument("--frames", type=int, default=320, help="frames of the longest recording")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
         timed_run(Path(folder) / "warm", 6, 8, 1)
         runs = [timed_run(Path(folder) / f"r{k}", *size, args.workers) for k, size in enumerate(sizes)]
+        alone = timed_run(Path(folder) / "alone", *sizes[2], 1)
     print("frames  cameras  seconds  processor s  frames/s  memory MB")
     for run in runs:
         print(
@@ -88,6 +90,11 @@ def main() -> None:
             f"{what} time: {start:.1f} s + {1e3 * frame:.0f} ms per frame + {1e3 * camera:.1f} ms per camera and frame "
             f"(largest misfit {100 * off:.0f} %)"
         )
+    speedup = alone.seconds / runs[2].seconds
+    print(
+        f"{alone.frames} frames by one worker: {alone.seconds:.1f} s ({alone.cpu_seconds:.1f} s processor), by "
+        f"{args.workers}: {runs[2].seconds:.1f} s, {speedup:.2f} times as fast"
+    )
     longest = runs[0]
     total = sum(outcome.seconds for outcome in longest.outcomes)
     for outcome in longest.outcomes:
@@ -102,6 +109,7 @@ def main() -> None:
         "cameras": longest.cameras,
         "workers": args.workers,
         "cpu_s_per_frame": longest.cpu_seconds / longest.frames,
+        "speedup_of_workers": speedup,
         "marginal_fps": 1.0 / float(clock[1] + 8 * clock[2]),
         "fit_cpu_s": {"start": line[0], "frame": line[1], "camera_frame": line[2], "misfit": misfit},
         "stage_cpu_s": {outcome.name: outcome.cpu_seconds for outcome in longest.outcomes},
