@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -23,7 +24,10 @@ from capture.results import open_results
 from vivarig.pipeline.fingerprints import digest_of_path
 from vivarig.pipeline.spans import LENGTH, Span, cut
 
-__all__ = ["Job", "PartMasks", "StagePlan"]
+__all__ = ["Job", "PartMasks", "StagePlan", "leftovers", "span_of"]
+
+#: How `calibration.files.atomic_path` names what is not finished.
+_HALF_WRITTEN = re.compile(r"\.[a-z_]+-[a-z0-9_]{8}\.(h5|html|json)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,4 +161,4 @@ class PartMasks:
 def leftovers(results: Path) -> Iterator[Path]:
     """Yield the files that killed runs left half-written beside the results."""
     if results.is_dir():
-        yield from (path for path in results.iterdir() if path.is_file() and path.name.startswith("."))
+        yield from (path for path in results.iterdir() if _HALF_WRITTEN.fullmatch(path.name) and path.is_file())

@@ -125,17 +125,19 @@ class LocalWorkers(Executor):
         for _ in range(_TRIES):
             if self._closed:
                 break
-            child = self._children.get(index)
-            if child is None:
-                child = self._children[index] = _start()
-            assert child.stdin is not None and child.stdout is not None
             try:
+                child = self._children.get(index)
+                if child is None:
+                    child = self._children[index] = _start()
+                assert child.stdin is not None and child.stdout is not None
                 send(child.stdin, task.call)
                 while (message := receive(child.stdout))[0] == "progress":
                     if self.on_progress is not None:
                         self.on_progress(*message[1:])
             except (EOFError, OSError, pickle.UnpicklingError):
-                _end(self._children.pop(index))
+                dead = self._children.pop(index, None)
+                if dead is not None:
+                    _end(dead)
                 continue
             kind, value, rss = message
             self._peaks[index] = max(self._peaks.get(index, 0.0), rss)
