@@ -157,7 +157,7 @@ class Viewer:
             bones = np.array([[at[j], at[p]] for j, p in enumerate(skeleton.parents) if p >= 0])
             if np.isfinite(bones).all():
                 make = lambda: self.server.scene.add_line_segments(  # noqa: E731
-                    "/skeleton", bones, colors=(200, 40, 40), line_width=3.0
+                    "/skeleton", bones, colors=(200, 40, 40), thickness=3.0, thickness_units="screen"
                 )
         self._put("skeleton", make)
 
