@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats, Ints
+from calibration.arrays import Floats, Ints
 from calibration.bundle import (
     DISTORTIONS,
     Bundle,
@@ -279,8 +279,3 @@ def neutral_row(row: Floats, model: Freedom, size: tuple[int, int]) -> Floats:
 def _words(freedom: Freedom) -> str:
     focal = {0: "fixed focal length", 1: "one focal length", 2: "two focal lengths"}[freedom.focal]
     return f"{focal}, {'free' if freedom.centre else 'central'} principal point, {freedom.distortion}"
-
-
-def supported(choice: LensChoice) -> Bools:
-    """Return for each rung of the ladder whether the data bear it (it is not richer than the chosen one)."""
-    return np.array([i <= choice.ladder.index(choice.freedom) for i in range(len(choice.ladder))])
