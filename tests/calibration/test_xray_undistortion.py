@@ -20,7 +20,7 @@ def bend(points):
     d = (np.asarray(points) - c) / c
     r2 = np.sum(d**2, axis=-1, keepdims=True)
     turned = np.stack([-d[..., 1], d[..., 0]], axis=-1)
-    return points + 15.0 * (0.62 * d * (r2 - 0.5) + 0.5 * turned * np.sin(2.4 * (r2 - 0.5)) * (1 + 0.3 * d[..., :1]))
+    return points + 24.0 * (0.62 * d * (r2 - 0.5) + 0.5 * turned * np.sin(2.4 * (r2 - 0.5)) * (1 + 0.3 * d[..., :1]))
 
 
 def lattice(kind, spacing=22.0, angle=0.3):
