@@ -47,6 +47,8 @@ MODELS = {
 }
 _NEED_BACKGROUND = ("plate", "mixture")
 _COVERED = 0.6
+#: Darkest ratio taken for a shadow in colour (False) and in grey (True), where no hue tells dark skin from shade.
+_SHADOW_FLOORS = {False: 0.6, True: 0.5}
 #: Holes of up to this share of the silhouette are looked at again without the shadow rule.
 _FALSE_SHADOW = 0.04
 
@@ -221,7 +223,7 @@ def camera_model(
 def _evidence_model(
     name: str, footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
 ) -> EvidenceModel:
-    floor = 0.5 if options.shadow_floor is None else options.shadow_floor
+    floor = _SHADOW_FLOORS[grey] if options.shadow_floor is None else options.shadow_floor
     if name == "plate" and footage.background is not None:
         return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
