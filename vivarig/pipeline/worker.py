@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 from calibration.errors import VivarigError
@@ -40,7 +41,20 @@ def main() -> None:
             answer = ("failed", error)
         except Exception:  # noqa: BLE001  (a bug: its traceback is the parent's to raise)
             answer = ("failed", RuntimeError(traceback.format_exc()))
-        send(answers, (*answer, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0))
+        send(answers, (*answer, _peak_rss_mb()))
+
+
+def _peak_rss_mb() -> float:
+    """Return the most memory this process ever held, MB.
+
+    Linux counts into ``ru_maxrss`` what the parent held when it started this process, so its own mark is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
 if __name__ == "__main__":
