@@ -6,7 +6,7 @@ The sample mouse is played there and back for longer recordings. A small run fir
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
 seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fps`` is that of the longest, everything
 counted from the start of the processes to the report. The shares are of the time spent by all workers. The shortest is
-also run by one worker, which says what the second one brings.
+also run by one worker, which says what the second one brings. Memory is what all processes together hold at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import tempfile
 import time
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.memory_watch import watch_memory
 from benchmarks.recording_cuts import cut_recording, there_and_back
 from benchmarks.reference_kernel import reference_kernel_s
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
@@ -49,13 +49,13 @@ def timed_run(place: Path, frames: int, cameras: int, workers: int) -> Timing:
     start = time.monotonic()
     pool = LocalWorkers(workers)
     try:
-        outcomes = run_recording(recording, RunOptions(), workers=pool, show=False)
+        with watch_memory(lambda: pool.pids) as memory:
+            outcomes = run_recording(recording, RunOptions(), workers=pool, show=False)
         seconds = time.monotonic() - start
     finally:
         pool.shutdown()
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-    return Timing(frames, cameras, seconds, cpu, own + pool.peak_rss_mb, outcomes)
+    return Timing(frames, cameras, seconds, cpu, memory.peak_mb, outcomes)
 
 
 def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:

@@ -1,0 +1,43 @@
+"""The most memory that several processes held at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+__all__ = ["MemoryWatch", "watch_memory"]
+
+
+class MemoryWatch:
+    """The highest sum seen so far, ``peak_mb``: each process's own pages, and its share of pages it shares (PSS)."""
+
+    peak_mb = 0.0
+
+
+def _pss_mb(process: int) -> float:
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+@contextlib.contextmanager
+def watch_memory(processes: Callable[[], list[int]], every_s: float = 0.25) -> Iterator[MemoryWatch]:
+    """Watch this process and those that ``processes`` names while the block runs (Linux)."""
+    watch, over = MemoryWatch(), threading.Event()
+
+    def look() -> None:
+        while not over.wait(every_s):
+            watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in [os.getpid(), *processes()]))
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        over.set()
+        thread.join()
