@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from threadpoolctl import threadpool_limits
+
 from calibration.errors import VivarigError, nearest
 from vivarig import __version__
 from vivarig.reporting import CommandReport, write_json
@@ -90,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = _parser(verb, module).parse_args(words[1:])
     logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")
     try:
-        report: CommandReport = module.run(args)
+        # BLAS sums in another order on another number of threads: one, and every machine gives the same bytes.
+        with threadpool_limits(limits=1, user_api="blas"):
+            report: CommandReport = module.run(args)
         if args.json is not None:
             write_json(args.json, report.numbers)
     except VivarigError as error:

@@ -15,7 +15,7 @@ from calibration.cameras import Camera
 from capture.raycasting import SurfaceScene
 from capture.recording import load_recording
 from vivarig.report.findings import Findings, load_findings
-from vivarig.report.pictures import crop_box, overlay
+from vivarig.report.pictures import overlay
 
 TILE = (480, 320)
 SKIN = np.array([205.0, 175.0, 120.0])  # BGR
@@ -70,7 +70,9 @@ def tile(findings: Findings, name: str, frame: int) -> np.ndarray:
         cv2.circle(large, tuple(int(v) for v in np.round(pixel)), 6, (60, 60, 220), -1, cv2.LINE_AA)
     for pixel in 3.0 * camera.project(track.markers[frame]) + 1.0:
         cv2.circle(large, tuple(int(v) for v in np.round(pixel)), 4, (90, 220, 250), -1, cv2.LINE_AA)
-    left, top, right, bottom = widened(crop_box(vertices, camera, margin=0.04), camera.size)
+    pixels = camera.project(vertices)
+    low, high = pixels.min(0) - 12, pixels.max(0) + 12
+    left, top, right, bottom = widened((int(low[0]), int(low[1]), int(high[0]), int(high[1])), camera.size)
     return np.asarray(cv2.resize(large[3 * top : 3 * bottom, 3 * left : 3 * right], TILE, interpolation=cv2.INTER_AREA))
 
 

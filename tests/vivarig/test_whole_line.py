@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_recordings import cut_recording, differences
+from threadpoolctl import threadpool_limits
 
 import vivarig
 from capture.recording import load_recording
@@ -57,6 +58,14 @@ def deadly(job, phase, span):
 track.work = deadly
 """
 BEFORE_JOINING = "track.join = lambda job: os._exit(9)"
+
+
+def test_a_stage_by_itself_makes_the_same_bytes_on_any_number_of_threads(finished: Path, tmp_path: Path) -> None:
+    place = tmp_path / "copy"
+    shutil.copytree(finished, place)
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert main(["skeleton", str(place)]) == 0
+    assert not differences(place, finished)
 
 
 def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from calibration.errors import InputError, nearest
 from vivarig.reporting import CommandReport
 
@@ -70,6 +72,8 @@ def options_of(stage: str, given: Mapping[str, str], folder: Path) -> argparse.N
 
 def run_stage(stage: str, arguments: argparse.Namespace) -> CommandReport:
     """Run a stage's verb."""
-    report = importlib.import_module(f"vivarig.commands.{stage}").run(arguments)
+    module = importlib.import_module(f"vivarig.commands.{stage}")
+    with threadpool_limits(limits=1, user_api="blas"):  # the same bytes on any number of cores
+        report = module.run(arguments)
     assert isinstance(report, CommandReport)
     return report
