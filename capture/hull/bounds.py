@@ -156,7 +156,8 @@ def bounding_box(
     """Return the box of the subject and whether it is certain.
 
     It is certain when complete silhouettes alone bound it; else partial ones help, opened on the sides they
-    touch. With ``tolerated`` wrong views the box holds the hulls of all subsets that leave that many views out.
+    touch. With ``tolerated`` wrong views the box holds the hulls of all subsets that leave that many views out, of two
+    views at least: no single view is believed.
     None: the silhouettes' rectangles contradict each other, or no finite box follows from them.
     """
     centres = np.array([camera.centre for camera in cameras])
@@ -172,10 +173,11 @@ def bounding_box(
             pyramids.append((moved, image.view is View.COMPLETE))
     for certain in (True, False):
         chosen = [planes for planes, complete in pyramids if complete or not certain]
-        if len(chosen) - tolerated < 2:
-            continue
+        size = len(chosen) - tolerated
+        if len(chosen) < 2 or (size < 2 and len(chosen) < len(pyramids)):
+            continue  # a point may be confirmed by partial views
         box = np.full((2, 3), np.nan)
-        for kept in combinations(range(len(chosen)), len(chosen) - tolerated):
+        for kept in combinations(range(len(chosen)), max(size, 2)):
             part = box_of_half_spaces(np.concatenate([chosen[i] for i in kept]), reach)
             box[0] = np.fmin(box[0], part[0])
             box[1] = np.fmax(box[1], part[1])

@@ -28,6 +28,7 @@ from calibration.errors import InputError
 
 __all__ = [
     "BAND_PX",
+    "RIM_PX",
     "DistanceImage",
     "Outside",
     "PackedDistances",
@@ -39,6 +40,8 @@ __all__ = [
 BAND_PX = 2.0
 #: Pixels around the silhouette that its distance image covers; beyond, the distance to this frame is added.
 MARGIN_PX = 6
+#: Pixels around the frame that the distance image of a view covers that shows a part of the subject.
+RIM_PX = 2
 #: A silhouette this near to the frame's border is taken to be cut by it.
 BORDER_PX = 1
 
@@ -164,7 +167,7 @@ def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO)
         right, bottom = x + w + MARGIN_PX, y + h + MARGIN_PX
         filler = 0.0
     else:
-        left, top, right, bottom = -2, -2, width + 2, height + 2
+        left, top, right, bottom = -RIM_PX, -RIM_PX, width + RIM_PX, height + RIM_PX
         filler = full
     level = np.full((bottom - top, right - left), filler, dtype=np.float32)
     rows = slice(max(top, 0), min(bottom, height))

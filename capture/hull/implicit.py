@@ -14,22 +14,15 @@ from calibration.cameras import Camera
 from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.hull.agreement import silhouette_agreement
+from capture.hull.blocks import BLOCK, Grid, active_blocks
 from capture.hull.bounds import Box, bounding_box
 from capture.hull.distance import DistanceImage, Outside, PackedDistances, View, distance_image, pack_distances
 from capture.hull.facing import facing_cameras
-from capture.hull.field import (
-    BLOCK,
-    Grid,
-    ViewScales,
-    active_blocks,
-    dense_field,
-    interpolation_error,
-    sample_blocks,
-    surface_normals,
-    view_scales,
-)
+from capture.hull.field import surface_normals
 from capture.hull.marching import enclosed_volume, march
 from capture.hull.result import Hull, HullFlag, SignedField, no_hull
+from capture.hull.sampling import dense_field, interpolation_error, sample_blocks
+from capture.hull.scales import ViewScales, view_scales
 
 __all__ = ["Evidence", "gather", "hull_field", "implicit_hull"]
 
@@ -180,7 +173,7 @@ def implicit_hull(
         voxel_mm: side of a cell; by default two pixels at the subject, at most 128 cells a side.
         views: (C,) False leaves a view out.
         tolerated: number of views that may be wrong at any point (robust mode).
-        least_views: a point that fewer views can tell about is not part of the hull.
+        least_views: a point that fewer views have inside is not part of the hull.
         wanted_views: fewer complete views than this flag the frame; by default three quarters of the rig.
         outside: what to assume outside a view's frame.
         sharp: keep the hull's edges and corners instead of cutting them off within a cell.
@@ -200,12 +193,13 @@ def implicit_hull(
         return no_hull(len(rig), evidence.used, evidence.flags)
     sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5)
     grid = sampled.grid
+    least = min(evidence.least, len(evidence.cameras))
 
     def normals_at(points: Floats) -> Floats:
         packed = sampled.packed
         step = 0.5 * grid.spacing
         return surface_normals(
-            sampled.rows, sampled.scales.metric, packed.values, packed.layout, tolerated, points, step
+            sampled.rows, sampled.scales.metric, packed.values, packed.layout, tolerated, least, points, step
         )
 
     vertices, faces = march(

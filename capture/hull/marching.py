@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibration.arrays import Floats, Singles
 from calibration.compiled import compiled
 from calibration.errors import SolveError
-from capture.hull.field import BLOCK
+from capture.hull.blocks import BLOCK
 from capture.hull.marching_tables import EDGE_AXIS, EDGE_CORNER, loop_table, triangle_table
 
 __all__ = ["Faces", "enclosed_volume", "march"]

@@ -83,6 +83,11 @@ def reconstruct_hulls(
     missing = [name for name in names if name not in rig.names]
     if missing:
         raise InputError(f"{silhouettes}: camera '{missing[0]}' is not in the rig, which has {', '.join(rig.names)}")
+    if chosen.tolerated > len(names) - 2:
+        raise InputError(
+            f"hull: --robust {chosen.tolerated} needs at least {chosen.tolerated + 2} cameras, "
+            f"the silhouettes have {len(names)}"
+        )
     cameras = rig.subset(names)
     codes = read_flags(silhouettes)
     report = HullReport(

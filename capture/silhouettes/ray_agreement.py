@@ -19,8 +19,8 @@ from calibration.compiled import compiled
 from calibration.projection import project_point
 from calibration.rig import Rig
 from capture.hull.distance import BORDER_PX, DistanceImage, View
-from capture.hull.field import view_scales
 from capture.hull.implicit import gather
+from capture.hull.scales import view_scales
 
 __all__ = ["ray_agreement"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, maximum_filter, minimum_filter
 from skimage.measure import find_contours
 
 from calibration.cameras import LensCamera, PinholeLens
@@ -193,6 +193,55 @@ def test_robust_mode_tolerates_a_wrong_view() -> None:
     assert robust.volume > 0.99 * whole.volume
     left_out = implicit_hull(masks, rig, voxel_mm=VOXEL, views=np.arange(8) != 2)
     assert left_out.flags & HullFlag.VIEW_LEFT_OUT and left_out.volume > 0.99 * whole.volume
+
+
+def counted(rig: Rig, masks: list[np.ndarray], tolerated: int, points: np.ndarray) -> np.ndarray:
+    """Whether points (n, 3) belong to the hull, view by view: at most so many have it outside, and two have it inside.
+
+    A silhouette that touches its frame's border says nothing about points outside the frame; an empty one says nothing.
+    """
+    denied, confirmed = np.zeros((2, len(points)), dtype=int)
+    for camera, mask in zip(rig, masks, strict=True):
+        if not mask.any():
+            continue
+        pixels = np.round(np.nan_to_num(camera.project(points), nan=-1e6)).astype(int)
+        framed = (pixels >= 0).all(axis=1) & (pixels < camera.size).all(axis=1)
+        inside = np.zeros(len(points), dtype=bool)
+        inside[framed] = mask[pixels[framed, 1], pixels[framed, 0]]
+        rim = np.concatenate([mask[[0, -1]].ravel(), mask[:, [0, -1]].ravel()])
+        denied += ~inside & (framed | ~rim.any())
+        confirmed += inside
+    return (denied <= tolerated) & (confirmed >= 2)
+
+
+@pytest.mark.parametrize("views", [3, 4, 6])
+@pytest.mark.parametrize("tolerated", [0, 1, 2])
+@pytest.mark.parametrize("fault", ["none", "empty", "half", "moved", "border"])
+def test_tolerated_views_are_those_that_counting_finds(views: int, tolerated: int, fault: str) -> None:
+    """The field's sign against a count of the views at each point of a grid that is not next to the surface."""
+    rig = ring(views, focal=400.0, size=(240, 200))
+    masks = [silhouette(camera, "cube") for camera in rig]
+    columns = np.arange(240)
+    if fault == "empty":
+        masks[0] = np.zeros_like(masks[0])
+    elif fault == "half":
+        masks[0] = masks[0] & (columns < 120)
+    elif fault == "moved":
+        masks[0] = np.roll(masks[0], 30, axis=1)
+    elif fault == "border":
+        masks[0] = masks[0] | (masks[0].any(axis=1)[:, None] & (columns < 120))
+    field = hull_field(masks, rig, voxel_mm=8.0, tolerated=tolerated)
+    assert field is not None
+    axes = [field.origin[axis] + field.spacing * np.arange(field.values.shape[axis]) for axis in range(3)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    inside = counted(rig, masks, tolerated, points).reshape(field.values.shape)
+    clear = maximum_filter(inside, 3) == minimum_filter(inside, 3)
+    assert np.count_nonzero(inside[clear]) > 100
+    assert (inside[clear] == (field.values[clear] < 0)).all()
+    # And nothing lies beyond the grid.
+    wide = np.stack(np.meshgrid(*[np.arange(-400.0, 400.0, 20.0)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    beyond = ((wide < field.origin) | (wide > [axis[-1] for axis in axes])).any(axis=1)
+    assert not counted(rig, masks, tolerated, wide[beyond]).any()
 
 
 @pytest.mark.parametrize("engine", [implicit_hull, exact_hull])

@@ -126,3 +126,29 @@ def test_a_rig_without_a_camera_of_the_silhouettes_is_refused(
     save_rig(Rig(tuple(ring())[:5]), recording / "rig.toml")
     assert main(["hull", str(recording)]) == 2
     assert "cam5" in capsys.readouterr().err
+
+
+def test_robust_hulls_survive_a_view_that_is_wrong_in_some_frames(recording: Path) -> None:
+    rig = ring()
+    wrong = (1, 3)
+    with create_masks(recording / "results" / "silhouettes.h5", rig.names, [c.size for c in rig], 4, {}) as writer:
+        for index, camera in enumerate(rig):
+            assert isinstance(camera, LensCamera)
+            masks = np.repeat(ball(camera)[None], 4, axis=0)
+            if index == 2:
+                masks[wrong, :, : WIDTH // 2] = False
+            writer.write(camera.name, 0, np.packbits(masks, axis=2), np.ones(4, np.float32), np.zeros(4, np.uint16))
+    volumes = []
+    for extra in ([], ["--robust", "1"]):
+        assert main(["hull", str(recording), *extra]) == 0
+        volumes.append([hull.volume for hull in read_hulls(recording / "results" / "hull.h5")])
+    plain, robust = np.array(volumes)
+    assert (plain[list(wrong)] < 0.6 * plain[0]).all() and plain[2] == plain[0]
+    # The half that one view denies is there again; what a second view would have to deny too stays uncarved.
+    assert (robust[list(wrong)] >= plain[0]).all() and (robust[list(wrong)] <= robust[0]).all()
+    assert robust[0] < 1.5 * plain[0]
+
+
+def test_robust_hulls_need_two_views_that_are_right(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hull", str(recording), "--robust", "5"]) == 2
+    assert "--robust 5 needs at least 7 cameras, the silhouettes have 6" in capsys.readouterr().err
