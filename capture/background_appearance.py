@@ -1,10 +1,12 @@
 """A subject that hardly leaves its place: no empty picture of what is behind it exists, so its own looks must do.
 
 An animal that sits, breathes and turns its head betrays its region by small changes. The region holds the subject
-and some background, its surroundings hold background alone. Pixels are described by three looks (codes): brightness
+and some background, its surroundings hold background alone. Pixels are described by four looks (codes): brightness
 with the evenest window nearby and how even that window is (bedding is rough, fur is smooth); with the plain
-surroundings; and with how far the pixel stands out as a ridge (a tail). With p the share of a look in the region and
-q its share around, p = (1 - s) q + s f for a subject of share s and looks f, so the odds of the subject are
+surroundings; with how far the pixel stands out as a ridge (a tail); and as a ridge with how much it changes over the
+recording (the ground does not, however much it looks like fur; a tail may lie as still as the ground). With p the
+share of a look in the region and q its share around, p = (1 - s) q + s f for a subject of share s and looks f, so
+the odds of the subject are
 
     s f / ((1 - s) q) = (p / q) / (1 - s) - 1
 
@@ -24,11 +26,13 @@ from scipy.ndimage import gaussian_filter
 
 from calibration.arrays import Bools, Bytes, Singles
 
-__all__ = ["AppearanceModel", "Surroundings", "disc", "look_tables", "looks", "subject_region", "surround"]
+__all__ = ["AppearanceModel", "Surroundings", "disc", "look_tables", "looks", "sitting_place"]
 
 _WINDOW = 7
 _BINS = 16
 _RIDGE_PX = 6
+#: Least change told apart, in units of the picture's usual change; there are two steps to each doubling.
+_LEAST_CHANGE = 2.0**-2.5
 #: Log odds of a single look are trusted up to this.
 _MOST_ODDS = 3.0
 _LEAST_RATIO = 0.02
@@ -43,12 +47,14 @@ class Surroundings:
         around: (h, w) the room, in the window.
         lively: (h, w) the region of small changes.
         core: (h, w) its inner part, some of which is surely the subject.
+        change: (h, w) how much each pixel changes over the recording, 0 to 15: half the doublings of the usual.
     """
 
     corner: tuple[int, int]
     around: Bools
     lively: Bools
     core: Bools
+    change: Bytes
 
     @property
     def window(self) -> tuple[slice, slice]:
@@ -63,7 +69,7 @@ class AppearanceModel:
     """Log odds of looks.
 
     Attributes:
-        tables: (3, 4096) log odds of the subject per look.
+        tables: (4, 4096) log odds of the subject per look.
         place: where it lives.
         shape: (H, W) of the image.
     """
@@ -73,8 +79,9 @@ class AppearanceModel:
     shape: tuple[int, int]
 
     def odds(self, codes: NDArray[np.int32]) -> Singles:
-        """Return (h, w) the log odds of the window's looks (3, h, w)."""
+        """Return (h, w) the log odds of the window's looks (4, h, w): the mean of the first three, and the change's."""
         total = (self.tables[0][codes[0]] + self.tables[1][codes[1]] + self.tables[2][codes[2]]) / np.float32(3.0)
+        total += self.tables[3][codes[3]]
         total[~self.place.around] = -20.0
         return np.asarray(cv2.blur(total, (3, 3)))
 
@@ -99,8 +106,8 @@ def disc(radius: int) -> Bytes:
     return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1)))
 
 
-def looks(grey: Bytes) -> NDArray[np.int32]:
-    """Return (3, h, w) codes below 4096: with the evenest of nine windows, plain surroundings, and as a ridge."""
+def looks(grey: Bytes, change: Bytes) -> NDArray[np.int32]:
+    """Return (4, h, w) codes below 4096: evenest of nine windows, plain surroundings, ridge, and ridge with change."""
     level = grey.astype(np.float32)
     mean = cv2.blur(level, (_WINDOW, _WINDOW))
     variance = cv2.blur(level * level, (_WINDOW, _WINDOW)) - mean * mean
@@ -120,7 +127,7 @@ def looks(grey: Bytes) -> NDArray[np.int32]:
     smooth = cv2.GaussianBlur(level, (0, 0), 1.0)
     ridge = np.clip(_ridge(smooth) / 3.0 + 6.0, 0, _BINS - 1).astype(np.int32)
     thin = first + (smooth / 16).astype(np.int32) * _BINS + ridge
-    return np.stack([even, first + around * _BINS + contrast, thin])
+    return np.stack([even, first + around * _BINS + contrast, thin, first + change.astype(np.int32) * _BINS + ridge])
 
 
 def _ridge(smooth: Singles) -> Singles:
@@ -133,10 +140,33 @@ def _ridge(smooth: Singles) -> Singles:
     return best
 
 
-def subject_region(images: Sequence[Bytes]) -> Bools:
-    """Return (H, W) the region of the liveliest small changes, closed and filled."""
+def sitting_place(images: Sequence[Bytes]) -> Surroundings | None:
+    """Return where a subject lives that sits in images spread over a recording; None where nothing changes.
+
+    It is in the region of the liveliest small changes, closed and filled; the region's own extent is left around it.
+    """
     stack = np.stack([grey_of(image) for image in images])
-    stack.sort(axis=0)
+    region = _lively_region(stack)
+    if not region.any():
+        return None
+    extent = max(cv2.boundingRect(region.view(np.uint8))[2:])
+    wide = cv2.dilate(region.view(np.uint8), disc(extent))
+    x, y, w, h = cv2.boundingRect(wide)
+    window = (slice(y, y + h), slice(x, x + w))
+    lively = np.ascontiguousarray(region[window])
+    core = cv2.erode(lively.view(np.uint8), disc(4)).view(np.bool_)
+    return Surroundings(
+        (y, x),
+        np.ascontiguousarray(wide[window]).view(np.bool_),
+        lively,
+        core if core.any() else lively,
+        np.ascontiguousarray(_change(stack)[window]),
+    )
+
+
+def _lively_region(stack: Bytes) -> Bools:
+    """Return (H, W) the region of the liveliest small changes of images (n, H, W), closed and filled."""
+    stack = np.sort(stack, axis=0)
     skip = max(0, len(stack) // 16)
     change = cv2.blur((stack[-1 - skip] - stack[skip]).astype(np.float32), (3, 3))
     lively = change > max(6.0 * float(np.median(change)), 8.0)
@@ -150,29 +180,23 @@ def subject_region(images: Sequence[Bytes]) -> Bools:
     return np.asarray(labels == weight.argmax()) if count > 1 else np.zeros(change.shape, bool)
 
 
-def surround(region: Bools) -> Surroundings:
-    """Return where a subject with this lively region (H, W) lives: the region's own extent is left around it."""
-    extent = max(cv2.boundingRect(region.view(np.uint8))[2:])
-    wide = cv2.dilate(region.view(np.uint8), disc(extent))
-    x, y, w, h = cv2.boundingRect(wide)
-    window = (slice(y, y + h), slice(x, x + w))
-    lively = np.ascontiguousarray(region[window])
-    core = cv2.erode(lively.view(np.uint8), disc(4)).view(np.bool_)
-    return Surroundings(
-        (y, x), np.ascontiguousarray(wide[window]).view(np.bool_), lively, core if core.any() else lively
-    )
+def _change(stack: Bytes) -> Bytes:
+    """Return (H, W) the spread over images (n, H, W) in half doublings of the picture's median spread, 0 to 15."""
+    spread = cv2.blur(stack.std(axis=0, dtype=np.float32), (3, 3))
+    usual = max(float(np.median(spread)), 0.1)
+    return np.asarray(np.clip(2.0 * np.log2(np.maximum(spread / usual, 1e-3) / _LEAST_CHANGE), 0, _BINS - 1), np.uint8)
 
 
 def look_tables(codes: Sequence[NDArray[np.int32]], regions: Sequence[Bools], surroundings: Sequence[Bools]) -> Singles:
-    """Return (3, 4096) the log odds of the subject per look.
+    """Return (4, 4096) the log odds of the subject per look.
 
     Args:
-        codes: looks (3, h, w) of some images of a camera.
+        codes: looks (4, h, w) of some images of a camera.
         regions: (h, w) for each image, where the subject is, with some background.
         surroundings: (h, w) for each image, background near the region.
     """
     tables = []
-    for kind in range(3):
+    for kind in range(len(codes[0])):
         shares = []
         for chosen in (regions, surroundings):
             total = sum(np.bincount(c[kind][m], minlength=_BINS**3) for c, m in zip(codes, chosen, strict=True))
@@ -184,4 +208,6 @@ def look_tables(codes: Sequence[NDArray[np.int32]], regions: Sequence[Bools], su
         background = ratio[order][np.searchsorted(mass, 0.5 * mass[-1])]
         log = np.log(np.maximum(ratio / background - 1.0, _LEAST_RATIO))
         tables.append(np.clip(log, -_MOST_ODDS, _MOST_ODDS))
+    # What lies still is ground; what changes need not be the subject, only its shadow or where it was before.
+    tables[-1] = np.minimum(tables[-1], 0.0)
     return np.stack(tables).astype(np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 from calibration.arrays import Bools, Bytes, Floats
 from calibration.errors import InputError, nearest
 from capture.background import SCALE, NoiseCurve, background_of, load_background, noise_curve, spread_frames
-from capture.background_appearance import AppearanceModel, subject_region
+from capture.background_appearance import AppearanceModel, Surroundings, sitting_place
 from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
 from capture.recording import Footage
@@ -141,11 +141,11 @@ class SittingSubject:
     """A camera whose subject hardly leaves its place, not yet learnt (`capture.silhouettes.sitting`).
 
     Attributes:
-        region: (H, W) where it moves a little.
+        place: where it moves a little.
         grey: whether images are read in grey.
     """
 
-    region: Bools
+    place: Surroundings
     grey: bool
 
 
@@ -206,11 +206,11 @@ def camera_model(
     model = _evidence_model(name, footage, options, samples, grey, noise)
     made = CameraModel(name, model, options.cleaning, grey)
     if name == "moving":
-        region = subject_region(samples)
+        place = sitting_place(samples)
         found = np.logical_or.reduce([made.silhouette(image) for image in samples])
         # A subject that moves is found all over the region that it livens; one that sits, at its rim only.
-        if region.any() and np.count_nonzero(found & region) < _COVERED * np.count_nonzero(region):
-            return SittingSubject(region, grey)
+        if place is not None and (found[place.window] & place.lively).sum() < _COVERED * place.lively.sum():
+            return SittingSubject(place, grey)
     if isinstance(model, PlateModel):
         masks = [made.silhouette(image) for image in samples]
         moves = activity(samples, model.background.spread.max(axis=2))

@@ -89,13 +89,13 @@ def _learnt(
     """Return the models with sitting subjects learnt. The views support each other if all have silhouettes to show."""
     count = min(len(images) for images in few if images)
     images = [list(some[:count]) for some in few]
-    regions = [model.region if isinstance(model, SittingSubject) else None for model in models]
+    places = [model.place if isinstance(model, SittingSubject) else None for model in models]
     showing = all(model is not None and not (isinstance(model, CameraModel) and model.in_order) for model in models)
     known = [
         [model.silhouette(image) for image in some] if isinstance(model, CameraModel) and showing else []
         for model, some in zip(models, images, strict=True)
     ]
-    learnt = learn_sitting(images, regions, known, count, rig if showing else None)
+    learnt = learn_sitting(images, places, known, count, rig if showing else None)
     done: list[CameraModel | SittingModel | None] = []
     for model, looks in zip(models, learnt, strict=True):
         if isinstance(model, SittingSubject):

@@ -23,7 +23,7 @@ from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Source, prepare_models
-from capture.silhouettes.sitting import SITTING_MARGIN, Cut, support
+from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.video import probe, read_frames
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording"]
@@ -259,6 +259,6 @@ def _cut_again(offset: int, parts: Sequence[_Part], models: Sequence[Model], rig
     for index, (part, model) in enumerate(zip(parts, models, strict=True)):
         cut = part.cuts[offset]
         if cut is not None and isinstance(model, SittingModel):
-            part.masks[offset] = cut.silhouette(model.looks, support(before, rig, index))
+            part.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index)))
             part.flags[offset] = _mask_flags(part.masks[offset])
             part.cuts[offset] = None

@@ -21,9 +21,10 @@ _LONG = 3.0
 _STEP_PX = 2.0
 _TURN = 0.5
 _SIDE_PX = 6.0
-#: It is followed while it stands out by this share of its contrast at the end, and no farther than this many steps.
+#: It is followed while it stands out by this share of its contrast at the end, and no farther than it reaches
+#: already. Where it goes is judged by its mean over some steps ahead: stalks that cross it are short.
 _SHARE = 0.25
-_STEPS = 16
+_AHEAD = 4
 
 
 def follow_thin_end(mask: Bools, grey: Bytes) -> Bools:
@@ -51,18 +52,23 @@ def follow_thin_end(mask: Bools, grey: Bytes) -> Bools:
     reference = max(_contrast(smooth, point, heading) for point in (base, inner))
     if not reference > 0:
         return mask
-    path = [position]
-    for _ in range(_STEPS):
+    path, plain = [position], [True]
+    for _ in range(round(reach / _STEP_PX)):
         turns = [_turned(heading, angle) for angle in np.linspace(-_TURN, _TURN, 7)]
-        contrasts = [_contrast(smooth, path[-1] + _STEP_PX * turn, turn) for turn in turns]
-        best = int(np.argmax(contrasts))
-        if not contrasts[best] > _SHARE * reference:
+        contrasts = [
+            [_contrast(smooth, path[-1] + step * _STEP_PX * turn, turn) for step in range(1, _AHEAD + 1)]
+            for turn in turns
+        ]
+        means = np.mean(contrasts, axis=1)
+        best = int(np.argmax(means))
+        if not means[best] > _SHARE * reference:
             break
+        plain.append(contrasts[best][0] > _SHARE * reference)
         path.append(path[-1] + _STEP_PX * turns[best])
         heading = 0.5 * (heading + turns[best])
         heading /= np.linalg.norm(heading)
     out = mask.view(np.uint8).copy()
-    line = np.rint(np.array(path)).astype(np.int32)
+    line = np.rint(np.array(path[: int(np.flatnonzero(plain)[-1]) + 1])).astype(np.int32)
     cv2.polylines(out, [line[:, None]], False, 1, thickness=3)
     return out.view(np.bool_)
 

@@ -14,7 +14,7 @@ from calibration.errors import InputError
 from calibration.rig import Rig, save_rig
 from calibration.transforms import RigidTransform
 from capture.background import background_of, light_gain, noise_curve
-from capture.background_appearance import subject_region
+from capture.background_appearance import sitting_place
 from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
 from capture.hull import HullFlag, implicit_hull, overlap
@@ -345,7 +345,7 @@ def test_looks_of_a_sitting_subject_are_learnt_without_a_plate(rng: np.random.Ge
         image = np.where(mask > 0, 150.0, ground) + rng.normal(0, 1.5, ground.shape)
         images.append(np.clip(image, 0, 255).astype(np.uint8))
         true.append(mask > 0)
-    model = learn_sitting([images], [subject_region(images)], [[]], len(images), None)[0]
+    model = learn_sitting([images], [sitting_place(images)], [[]], len(images), None)[0]
     assert model is not None
     found = [overlap(Cut.of(model, image).silhouette(model), mask) for image, mask in zip(images, true, strict=True)]
     assert np.mean(found) > 0.9  # the edge is known to about a pixel: 4 % of the area
