@@ -19,7 +19,7 @@ from skeleton.angles import inner_angles, joint_angles, segment_tilt
 from skeleton.contacts import Contacts, foot_contacts
 from skeleton.tree import Pose, Skeleton
 
-__all__ = ["FootGait", "GaitSummary", "foot_gait", "gait_summary"]
+__all__ = ["FootGait", "GaitSummary", "foot_gait", "gait_summary", "trunk_line"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +106,12 @@ def _phases(contacts: Mapping[str, Contacts]) -> dict[str, float]:
     return out
 
 
+def trunk_line(skeleton: Skeleton) -> tuple[str, str] | None:
+    """Return the joints between which the trunk lies, hind one first; None for a body without such."""
+    trunk = ("tail_1", "cervical_1") if "tail_1" in skeleton.joint_names else ("pelvis", "neck")
+    return trunk if set(trunk) <= set(skeleton.joint_names) else None
+
+
 def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:
     """Summarise a motion of a built-in body, z up, floor at z = 0."""
     if len(pose) < 3:
@@ -118,12 +124,8 @@ def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:
     whole = len(pose) / rate_hz
     root = pose.positions[:, 0, :2]
     angles = joint_angles(skeleton, pose)
-    trunk = ("tail_1", "cervical_1") if "tail_1" in skeleton.joint_names else ("pelvis", "neck")
-    pitch = (
-        np.degrees(segment_tilt(pose, skeleton, trunk))
-        if set(trunk) <= set(skeleton.joint_names)
-        else np.full(1, np.nan)
-    )
+    trunk = trunk_line(skeleton)
+    pitch = np.full(1, np.nan) if trunk is None else np.degrees(segment_tilt(pose, skeleton, trunk))
     return GaitSummary(
         feet=feet,
         contacts=contacts,

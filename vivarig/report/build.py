@@ -15,7 +15,7 @@ from capture.masks import MaskFlag
 from capture.recording import Recording
 from skeleton.angles import inner_angles
 from skeleton.bodies import BODIES, load_body
-from skeleton.gait import gait_summary
+from skeleton.gait import gait_summary, trunk_line
 from skeleton.scoring import JointScores, score_joints
 from skeleton.tree import Pose, Skeleton
 from vivarig.evaluation import cage_estimate, common_joints, load_estimate, load_truth
@@ -27,6 +27,8 @@ from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_pl
 __all__ = ["build_report"]
 
 _WORST = 4
+#: A subject whose root stays within this share of its trunk's length does not walk.
+_WALK = 0.5
 
 
 def build_report(recording: Recording, path: Path) -> dict[str, object]:
@@ -88,10 +90,32 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
             numbers["silhouette_agreement_iou"] = float(known.mean())
     if findings.skeleton is not None and np.isfinite(findings.skeleton.sigma).any():
         sigma = float(np.nanmedian(findings.skeleton.sigma))
-        cards.append((f"{sigma:.2f} mm", "1 sigma of a joint (median), by the fit itself", ""))
+        cards.append((f"{sigma:.2f} mm", "1 sigma of a joint (median), if the template fits", ""))
         numbers["joint_sigma_mm"] = sigma
     page.cards(cards)
+    if findings.track is not None:
+        page.note(_trust_statement(findings))
     return numbers
+
+
+def _trust_statement(findings: Findings) -> str:
+    """Return in words how much of the track may be believed, and the most frequent reason why not."""
+    assert findings.track is not None
+    trust, reason, words = findings.track.trust, findings.track.reason, findings.track.reasons
+    doubtful, lost = int((trust == 1).sum()), int((trust == 2).sum())
+    if doubtful + lost == 0:
+        return "The tracker trusts every frame."
+    codes, counts = np.unique(reason[trust > 0], return_counts=True)
+    code = int(codes[counts.argmax()])
+    why = words[code] if code < len(words) else f"reason {code}"
+    text = f"Not trusted: {doubtful} doubtful and {lost} lost of {len(trust)} frames, most of them for: {why}."
+    if doubtful + lost > len(trust) / 2:
+        text += (
+            " The template does not explain what the cameras saw in most of this recording: surface, joints and angles "
+            "below show where the fit came to rest, and are no measurement of the subject until the cause is mended "
+            "(subject's shape, silhouettes, calibration)."
+        )
+    return text
 
 
 def _truth_section(page: Page, findings: Findings, scores: JointScores) -> None:
@@ -155,6 +179,11 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with template outline and skeleton")
+    if findings.track.overlap is not None:
+        page.note(
+            "Overlap of the template's outline with the silhouette, by camera: a view that stands apart is suspect."
+        )
+        page.table(("camera", "median IoU", "worst tenth below"), _overlap_rows(findings, findings.track.overlap))
     per_frame = findings.track.agreement
     worst = _worst_frames(per_frame)
     page.note(
@@ -162,8 +191,17 @@ def _tracking_section(page: Page, findings: Findings) -> None:
         + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f}, {_trust_words(findings, frame)})" for frame in worst)
     )
     few = _cameras(findings)[:4]
-    sheet = contact_sheet(findings, few, worst, ("silhouette", "template", "skeleton"))
+    sheet = contact_sheet(findings, few, worst, ("silhouette", "template", "skeleton"), near=True)
     page.picture(data_uri(sheet), "worst frames")
+
+
+def _overlap_rows(findings: Findings, overlap: Floats) -> list[tuple[str, str, str]]:
+    rows = []
+    for name, column in zip(_cameras(findings), overlap.T, strict=True):
+        known = column[np.isfinite(column)]
+        figures = (f"{np.median(known):.3f}", f"{np.percentile(known, 10):.3f}") if known.size else ("-", "-")
+        rows.append((name, *figures))
+    return rows
 
 
 def _trust_words(findings: Findings, frame: int) -> str:
@@ -191,9 +229,9 @@ def _silhouette_section(page: Page, findings: Findings) -> None:
     if findings.silhouettes is None:
         return
     page.heading("Silhouettes and hull")
-    page.note("Green: silhouette. Blue: outline of the visual hull.")
+    page.note("Around the subject. Green: silhouette. Blue: outline of the visual hull.")
     frames = sorted({0, findings.frames // 2, findings.frames - 1})
-    sheet = contact_sheet(findings, findings.silhouettes.names, frames, ("silhouette", "hull"))
+    sheet = contact_sheet(findings, findings.silhouettes.names, frames, ("silhouette", "hull"), near=True)
     page.picture(data_uri(sheet), "silhouettes and hulls")
     rows = []
     for index, name in enumerate(findings.silhouettes.names):
@@ -215,7 +253,10 @@ def _angles_section(page: Page, findings: Findings) -> None:
     angles = inner_angles(body, pose)
     if angles:
         page.heading("Joint angles")
-        page.note("Inner angle of each limb joint in degrees, 180 for a straight one; lost frames are left out.")
+        page.note(
+            "Inner angle of each limb joint in degrees, 180 for a straight one; lost frames are left out, doubtful "
+            "ones are thin and grey on yellow."
+        )
         degrees = np.degrees(np.stack(list(angles.values()), axis=1))
         plot = angle_plot(list(angles), degrees, skeleton.rate_hz, skeleton.trust)
         page.picture(plot, "joint angles over time")
@@ -227,14 +268,17 @@ def _gait_section(page: Page, findings: Findings, body: Skeleton, pose: Pose) ->
     skeleton = findings.skeleton
     if skeleton is None or len(pose.positions) < 3 or not np.isfinite(pose.positions).all():
         return
+    page.heading("Gait")
+    without = _no_gait(findings, body, pose)
+    if without:
+        page.note(without)
+        return
     summary = gait_summary(body, pose, skeleton.rate_hz)
     lost = int((skeleton.trust > 0).sum())
-    page.heading("Gait")
     pitch, spread = summary.trunk_pitch_deg
     page.note(
-        f"From floor contacts found by height and speed of the feet (floor at z = 0). Root speed "
-        f"{summary.speed_mm_s:.0f} mm/s, trunk pitch {pitch:.1f} +- {spread:.1f} degrees."
-        + (f" {lost} frames are not trusted." if lost else "")
+        f"From floor contacts found by height and speed of the feet. Root speed {summary.speed_mm_s:.0f} mm/s, trunk "
+        f"pitch {pitch:.1f} +- {spread:.1f} degrees." + (f" {lost} frames are not trusted." if lost else "")
     )
     rows = []
     for name, foot in summary.feet.items():
@@ -246,6 +290,26 @@ def _gait_section(page: Page, findings: Findings, body: Skeleton, pose: Pose) ->
             cells = ["-"] * 4
         rows.append((name, count, *cells))
     page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor"), rows)
+
+
+def _no_gait(findings: Findings, body: Skeleton, pose: Pose) -> str:
+    """Return why there is no gait to speak of; empty where there is."""
+    assert findings.skeleton is not None
+    untrusted = float((findings.skeleton.trust > 0).mean())
+    if untrusted > 0.5:
+        return f"Not given: {_percent(untrusted)} of the frames are not trusted, and strides made of them mean nothing."
+    line = trunk_line(body)
+    if line is None:
+        return ""
+    ends = pose.points(*body.points(line))
+    trunk = float(np.median(np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)))
+    moved = float(np.linalg.norm(np.ptp(pose.positions[:, 0, :2], axis=0)))
+    if moved < _WALK * trunk:
+        return (
+            f"The subject did not walk: its root stayed within {moved:.0f} mm, its trunk is {trunk:.0f} mm long. Small "
+            "movements of the feet are no strides."
+        )
+    return ""
 
 
 def _rig_section(page: Page, findings: Findings) -> None:

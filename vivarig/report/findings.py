@@ -50,6 +50,8 @@ class HullFindings:
 class TrackFindings:
     """Of ``track.h5``: trust (T,), reason (T,) with its words, residual and view agreement (T,), markers (T, M, 3).
 
+    ``overlap`` (T, C) is the agreement camera by camera, where the file has it.
+
     The template's vertices (T, V, 3) stay in the file; see `vertices_at`.
     """
 
@@ -59,6 +61,7 @@ class TrackFindings:
     reasons: tuple[str, ...]
     residual: Floats
     agreement: Floats
+    overlap: Floats | None
     marker_names: tuple[str, ...]
     markers: Floats
     sigma: Floats | None
@@ -162,6 +165,7 @@ def _track(path: Path) -> TrackFindings:
             _words(file["reasons"][:]) if "reasons" in file else (),
             np.asarray(file["residual"][:], dtype=np.float64),
             np.asarray(file["agreement"][:], dtype=np.float64),
+            np.asarray(file["overlap"][:], dtype=np.float64) if "overlap" in file else None,
             _words(file["marker_names"][:]),
             np.asarray(file["markers"][:], dtype=np.float64),
             np.asarray(file["marker_sigma"][:], dtype=np.float64) if "marker_sigma" in file else None,

@@ -34,8 +34,15 @@ def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
     footage = next(f for f in findings.recording.footage if f.name == camera)
     at = frame + round(footage.offset_frames)
     for _, image in read_frames(footage.source, max(at, 0), at + 1):
-        return image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
+        return _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
     return None
+
+
+def _lit(image: Bytes) -> Bytes:
+    """Return an image made brighter, up to three times, where nearly all of it is dark (infrared film)."""
+    bright = max(float(np.percentile(image[::4, ::4], 98)), 1.0)
+    gain = min(200.0 / bright, 3.0)
+    return image if gain <= 1.0 else np.asarray(cv2.convertScaleAbs(image, alpha=gain))
 
 
 def _outline(image: Bytes, mask: np.ndarray, colour: tuple[int, int, int], thickness: int = 1) -> None:
@@ -141,16 +148,25 @@ def contact_sheet(
 
 
 def _crop_box(findings: Findings, camera: str, frame: int) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) px around the tracked subject, 4 to 3; None where it is not in the image."""
-    if findings.track is None or findings.recording.rig is None or frame >= findings.track.frames:
+    """Return (left, top, right, bottom) px around the subject as tracked and cut out, 4 to 3; None if not seen."""
+    corners: list[Floats] = []
+    width = height = 0
+    if findings.track is not None and findings.recording.rig is not None and frame < findings.track.frames:
+        view = findings.recording.rig[camera]
+        width, height = view.size
+        pixels = view.project(findings.track.markers[frame])
+        inside = np.isfinite(pixels).all(axis=1) & (pixels >= 0).all(axis=1) & (pixels < view.size).all(axis=1)
+        if np.count_nonzero(inside) >= 3:
+            corners += [pixels[inside].min(axis=0), pixels[inside].max(axis=0)]
+    if findings.silhouettes is not None and camera in findings.silhouettes.names:
+        mask = read_masks(findings.silhouettes.path, camera, frame)[0]
+        height, width = mask.shape
+        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        if w > 0:
+            corners += [np.array([x, y], dtype=float), np.array([x + w, y + h], dtype=float)]
+    if not corners:
         return None
-    view = findings.recording.rig[camera]
-    pixels = view.project(findings.track.markers[frame])
-    width, height = view.size
-    inside = np.isfinite(pixels).all(axis=1) & (pixels >= 0).all(axis=1) & (pixels < [width, height]).all(axis=1)
-    if np.count_nonzero(inside) < 3:
-        return None
-    low, high = pixels[inside].min(axis=0), pixels[inside].max(axis=0)
+    low, high = np.min(corners, axis=0), np.max(corners, axis=0)
     side = min(max(float(high[0] - low[0]), 4 / 3 * float(high[1] - low[1]), 60.0) * 1.3, width, 4 / 3 * height)
     left, top = (low + high - [side, 0.75 * side]) / 2
     left = int(np.clip(left, 0, width - side))

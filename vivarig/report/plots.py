@@ -33,12 +33,12 @@ def _uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _shade(axes: Any, trust: Ints) -> None:
-    """Mark doubtful and lost frames behind a plot."""
+def _shade(axes: Any, trust: Ints, rate_hz: float = 1.0) -> None:
+    """Mark doubtful and lost frames behind a plot over frames, or over seconds at a rate."""
     for level, colour in ((1, "#f6d55c"), (2, "#ed553b")):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], trust == level, [0]]).astype(int)))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            axes.axvspan(start - 0.5, stop - 0.5, color=colour, alpha=0.35, lw=0)
+            axes.axvspan((start - 0.5) / rate_hz, (stop - 0.5) / rate_hz, color=colour, alpha=0.35, lw=0)
 
 
 def quality_plot(findings: Findings) -> str:
@@ -138,7 +138,9 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     )
     seconds = np.arange(len(degrees)) / rate_hz
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
-        ax.plot(seconds, np.where(trust < 2, values, np.nan), color=INK, lw=1)
+        ax.plot(seconds, np.where(trust < 2, values, np.nan), color=GREY, lw=0.6)
+        ax.plot(seconds, np.where(trust == 0, values, np.nan), color=INK, lw=1)
+        _shade(ax, trust, rate_hz)
         ax.set_title(name, fontsize=8)
         ax.tick_params(labelsize=7)
     for ax in axes.ravel()[len(names) :]:
