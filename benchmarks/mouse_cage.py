@@ -69,12 +69,12 @@ def cage_rig(source: Path) -> Rig:
     return moved_rig(Rig(tuple(cameras)), RigidTransform(axes, np.zeros(3)))
 
 
-def describe(source: Path, folder: Path) -> Recording:
-    """Write recording.toml and rig.toml for the cage's videos."""
+def describe(source: Path, folder: Path, subject: str = "mouse") -> Recording:
+    """Write recording.toml and rig.toml for the cage's videos; the rate is that of the video files."""
     folder.mkdir(parents=True, exist_ok=True)
     save_rig(cage_rig(source), folder / "rig.toml")
     footage = tuple(Footage(name, source / name / f"minimal_{name}.mp4") for name in CAMERAS)
-    save_recording(Recording(folder, "mouse_cage", 50.0, "mouse", load_rig(folder / "rig.toml"), footage))
+    save_recording(Recording(folder, "mouse_cage", 30.0, subject, load_rig(folder / "rig.toml"), footage))
     return load_recording(folder)
 
 
