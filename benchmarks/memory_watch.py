@@ -26,13 +26,16 @@ def _pss_mb(process: int) -> float:
 
 
 @contextlib.contextmanager
-def watch_memory(processes: Callable[[], list[int]], every_s: float = 0.25) -> Iterator[MemoryWatch]:
-    """Watch this process and those that ``processes`` names while the block runs (Linux)."""
+def watch_memory(
+    processes: Callable[[], list[int]], every_s: float = 0.25, *, own: bool = True
+) -> Iterator[MemoryWatch]:
+    """Watch this process (``own``) and those that ``processes`` names while the block runs (Linux)."""
     watch, over = MemoryWatch(), threading.Event()
+    always = [os.getpid()] if own else []
 
     def look() -> None:
         while not over.wait(every_s):
-            watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in [os.getpid(), *processes()]))
+            watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in [*always, *processes()]))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

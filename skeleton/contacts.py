@@ -19,7 +19,7 @@ from calibration.arrays import Bools, Floats, frozen
 from calibration.errors import InputError
 from skeleton.tree import Pose, Skeleton
 
-__all__ = ["Contacts", "detect_contacts", "foot_contacts"]
+__all__ = ["Contacts", "detect_contacts", "foot_contacts", "foot_points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +144,13 @@ def _tidied(states: Bools, least: int, gap: int) -> Bools:
     return out
 
 
-def foot_contacts(skeleton: Skeleton, pose: Pose, rate_hz: float) -> Mapping[str, Contacts]:
-    """Return the contacts of each foot of a body in motion; z is up."""
+def foot_points(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
+    """Return the points (T, P, 3) of each foot's sole, mm."""
     if not skeleton.floor_points:
         raise InputError(f"skeleton '{skeleton.name}' names no floor points")
-    return {
-        foot: detect_contacts(pose.points(*skeleton.points(names)), rate_hz)
-        for foot, names in skeleton.floor_points.items()
-    }
+    return {foot: pose.points(*skeleton.points(names)) for foot, names in skeleton.floor_points.items()}
+
+
+def foot_contacts(skeleton: Skeleton, pose: Pose, rate_hz: float) -> Mapping[str, Contacts]:
+    """Return the contacts of each foot of a body in motion; z is up."""
+    return {foot: detect_contacts(points, rate_hz) for foot, points in foot_points(skeleton, pose).items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from calibration.arrays import Floats, Ints, frozen
 from calibration.transforms import quaternion_from_rotation
 from skeleton.articulation import Articulation
 
-__all__ = ["DOUBTFUL", "LOST", "REASONS", "TRUSTED", "SkeletonFit"]
+__all__ = ["DOUBTFUL", "LOST", "REASONS", "TRUSTED", "SkeletonFit", "fit_of", "same_sign"]
 
 TRUSTED, DOUBTFUL, LOST = 0, 1, 2
 
@@ -23,6 +23,11 @@ REASONS = (
     "the solver stopped early: allow more iterations",
     "no markers at all: pose held from the frame before",
 )
+
+
+_PER_FRAME = (
+    "coordinates", "positions", "rotations", "residuals", "weights", "sigma", "trust", "reason", "iterations", "energy",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +65,12 @@ class SkeletonFit:
     energy: Floats
 
     def __post_init__(self) -> None:
-        for name in ("coordinates", "positions", "rotations", "residuals", "weights", "sigma", "trust",
-        "reason",
-                     "iterations", "energy"):  # fmt: skip
+        for name in _PER_FRAME:
             object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def rows(self, first: int, last: int) -> SkeletonFit:
+        """Return the fit of frames ``first`` to ``last`` - 1."""
+        return replace(self, **{name: getattr(self, name)[first:last] for name in _PER_FRAME})
 
     @property
     def frames(self) -> int:
@@ -106,10 +113,16 @@ def fit_of(
     """Return the fit with the joint places that its coordinates give."""
     positions, rotations = body.forward(coordinates)
     quaternions = quaternion_from_rotation(rotations)
-    for frame in range(1, len(quaternions)):  # q and -q are one rotation: keep the sign from frame to frame
-        flipped = np.einsum("jk,jk->j", quaternions[frame], quaternions[frame - 1]) < 0
-        quaternions[frame, flipped] *= -1.0
     return SkeletonFit(
-        body, marker_names, coordinates, positions, quaternions, residuals, weights, sigma, trust, reason,
+        body, marker_names, coordinates, positions, same_sign(quaternions), residuals, weights, sigma, trust, reason,
         iterations, energy,
     )  # fmt: skip
+
+
+def same_sign(quaternions: Floats) -> Floats:
+    """Return (T, J, 4) quaternions without sign changes from frame to frame: q and -q are one rotation."""
+    out = np.array(quaternions)
+    for frame in range(1, len(out)):
+        flipped = np.einsum("jk,jk->j", out[frame], out[frame - 1]) < 0
+        out[frame, flipped] *= -1.0
+    return out

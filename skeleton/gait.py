@@ -8,18 +8,27 @@ begins or ends belong to no whole stride and are left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
 from skeleton.angles import inner_angles, joint_angles, segment_tilt
-from skeleton.contacts import Contacts, foot_contacts
+from skeleton.contacts import Contacts, detect_contacts, foot_points
 from skeleton.tree import Pose, Skeleton
 
-__all__ = ["FootGait", "GaitSummary", "foot_gait", "gait_summary", "trunk_line"]
+__all__ = [
+    "FootGait",
+    "Gait",
+    "GaitPaths",
+    "GaitSummary",
+    "foot_gait",
+    "gait_of",
+    "gait_paths",
+    "gait_summary",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +54,44 @@ class FootGait:
 
 
 @dataclass(frozen=True, eq=False)
-class GaitSummary:
+class GaitPaths:
+    """What gait takes of a motion, frame by frame: little enough to keep of a very long one.
+
+    Attributes:
+        feet: foot name to the points of its sole, (T, P, 3) mm.
+        root: (T, 2) place of the root over the floor, mm.
+        pitch: (T,) the trunk's angle above the floor, rad; NaN if the body has no such line.
+        trunk: (T,) its length, mm; NaN likewise.
+    """
+
+    feet: Mapping[str, Floats]
+    root: Floats
+    pitch: Floats
+    trunk: Floats
+
+    @classmethod
+    def joined(cls, parts: Sequence[GaitPaths]) -> GaitPaths:
+        """Return the paths of motions that follow each other."""
+        return cls(
+            {foot: np.concatenate([part.feet[foot] for part in parts]) for foot in parts[0].feet},
+            np.concatenate([part.root for part in parts]),
+            np.concatenate([part.pitch for part in parts]),
+            np.concatenate([part.trunk for part in parts]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gait:
     """What a motion looks like as locomotion.
 
     Attributes:
         feet: foot name to its strides.
         contacts: foot name to its contacts.
-        phase: foot name to its mean touch-down phase (0 to 1) within the strides of the first foot; NaN
-            without strides.
+        phase: foot name to its mean touch-down phase (0 to 1) within the strides of the first foot; NaN without
+            strides.
         cadence_per_min: touch-downs of all feet per minute of walking time.
         speed_mm_s: mean speed of the root over the floor.
-        range_deg: joint name to range of motion: flexion, abduction, rotation, degrees.
-        inner_range_deg: limb joint to (least, greatest) inner angle, degrees.
-        trunk_pitch_deg: mean and standard deviation of the trunk's angle above the floor; NaN if it has no
-            such line.
+        trunk_pitch_deg: mean and standard deviation of the trunk's angle above the floor; NaN if it has no such line.
     """
 
     feet: Mapping[str, FootGait]
@@ -66,9 +99,20 @@ class GaitSummary:
     phase: Mapping[str, float]
     cadence_per_min: float
     speed_mm_s: float
+    trunk_pitch_deg: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class GaitSummary(Gait):
+    """Gait with ranges of motion.
+
+    Attributes:
+        range_deg: joint name to range of motion: flexion, abduction, rotation, degrees.
+        inner_range_deg: limb joint to (least, greatest) inner angle, degrees.
+    """
+
     range_deg: Mapping[str, tuple[float, float, float]]
     inner_range_deg: Mapping[str, tuple[float, float]]
-    trunk_pitch_deg: tuple[float, float]
 
 
 def foot_gait(contacts: Contacts, place: Floats, *, up: int = 2) -> FootGait:
@@ -106,36 +150,42 @@ def _phases(contacts: Mapping[str, Contacts]) -> dict[str, float]:
     return out
 
 
-def trunk_line(skeleton: Skeleton) -> tuple[str, str] | None:
-    """Return the joints between which the trunk lies, hind one first; None for a body without such."""
+def gait_paths(skeleton: Skeleton, pose: Pose) -> GaitPaths:
+    """Return what gait takes of a motion of a built-in body, z up."""
     trunk = ("tail_1", "cervical_1") if "tail_1" in skeleton.joint_names else ("pelvis", "neck")
-    return trunk if set(trunk) <= set(skeleton.joint_names) else None
+    pitch, length = np.full(len(pose), np.nan), np.full(len(pose), np.nan)
+    if set(trunk) <= set(skeleton.joint_names):
+        ends = pose.points(*skeleton.points(trunk))
+        pitch, length = segment_tilt(pose, skeleton, trunk), np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    return GaitPaths(foot_points(skeleton, pose), pose.positions[:, 0, :2].copy(), pitch, length)
+
+
+def gait_of(paths: GaitPaths, rate_hz: float) -> Gait:
+    """Summarise locomotion, floor at z = 0."""
+    frames = len(paths.root)
+    if frames < 3:
+        raise InputError(f"gait: wanted 3 frames or more, got {frames}")
+    contacts = {foot: detect_contacts(points, rate_hz) for foot, points in paths.feet.items()}
+    whole = frames / rate_hz
+    pitch = np.degrees(paths.pitch)
+    return Gait(
+        feet={foot: foot_gait(contacts[foot], points.mean(axis=1)) for foot, points in paths.feet.items()},
+        contacts=contacts,
+        phase=_phases(contacts),
+        cadence_per_min=60.0 * sum(len(states.touch_downs) for states in contacts.values()) / whole,
+        speed_mm_s=float(np.linalg.norm(np.diff(paths.root, axis=0), axis=1).sum() / whole),
+        trunk_pitch_deg=(float(pitch.mean()), float(pitch.std())),
+    )
 
 
 def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:
     """Summarise a motion of a built-in body, z up, floor at z = 0."""
-    if len(pose) < 3:
-        raise InputError(f"gait: wanted 3 frames or more, got {len(pose)}")
-    contacts = foot_contacts(skeleton, pose, rate_hz)
-    feet = {
-        foot: foot_gait(contacts[foot], pose.points(*skeleton.points(names)).mean(axis=1))
-        for foot, names in skeleton.floor_points.items()
-    }
-    whole = len(pose) / rate_hz
-    root = pose.positions[:, 0, :2]
-    angles = joint_angles(skeleton, pose)
-    trunk = trunk_line(skeleton)
-    pitch = np.full(1, np.nan) if trunk is None else np.degrees(segment_tilt(pose, skeleton, trunk))
+    gait = gait_of(gait_paths(skeleton, pose), rate_hz)
     return GaitSummary(
-        feet=feet,
-        contacts=contacts,
-        phase=_phases(contacts),
-        cadence_per_min=60.0 * sum(len(states.touch_downs) for states in contacts.values()) / whole,
-        speed_mm_s=float(np.linalg.norm(np.diff(root, axis=0), axis=1).sum() / whole),
-        range_deg=angles.ranges_deg(),
+        **{field.name: getattr(gait, field.name) for field in fields(gait)},
+        range_deg=joint_angles(skeleton, pose).ranges_deg(),
         inner_range_deg={
             name: (float(np.degrees(values.min())), float(np.degrees(values.max())))
             for name, values in inner_angles(skeleton, pose).items()
         },
-        trunk_pitch_deg=(float(pitch.mean()), float(pitch.std())),
     )

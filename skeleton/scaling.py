@@ -25,8 +25,10 @@ from skeleton.marker_sets import MarkerSet, builtin_markers, match_names
 from skeleton.spring_ik import SpringProblem, Springs, check_units, rigid_starts, run_frames, spring_problem
 from skeleton.tree import Skeleton
 
-__all__ = ["Scaling", "length_groups", "scale_body"]
+__all__ = ["Scaling", "choose_frames", "length_groups", "scale_body"]
 
+#: Frames that lengths are estimated from.
+FRAMES = 40
 #: As how many independent frames a whole trial counts: its errors are skin motion, not noise.
 INDEPENDENT_FRAMES = 6.0
 
@@ -66,10 +68,9 @@ def length_groups(skeleton: Skeleton, *, tie_sides: bool = True) -> list[list[in
     return list(groups.values())
 
 
-def choose_frames(markers: Floats, count: int) -> Ints:
-    """Return up to ``count`` frames that see many markers, spread over the trial."""
-    seen = np.isfinite(markers).all(axis=2).sum(axis=1)
-    parts = np.array_split(np.arange(len(markers)), min(count, len(markers)))
+def choose_frames(seen: Ints, count: int = FRAMES) -> Ints:
+    """Return up to ``count`` frames that see many markers, spread over the trial; (T,) is how many each sees."""
+    parts = np.array_split(np.arange(len(seen)), min(count, len(seen)))
     best = [int(part[np.argmax(seen[part])]) for part in parts if len(part)]
     chosen = np.array([frame for frame in best if seen[frame] >= 0.6 * seen.max()], dtype=np.int64)
     return chosen if len(chosen) else np.array([int(np.argmax(seen))], dtype=np.int64)
@@ -83,7 +84,7 @@ def scale_body(
     *,
     marker_set: MarkerSet | None = None,
     springs: Springs | None = None,
-    frames: int = 40,
+    frames: int = FRAMES,
     tie_sides: bool = True,
     length_sd: float = 0.04,
     offset_sd: float | Floats | None = None,
@@ -109,7 +110,7 @@ def scale_body(
     """
     attached = builtin_markers(skeleton.name) if marker_set is None else marker_set
     values = np.asarray(markers, dtype=np.float64)
-    chosen = choose_frames(values, frames)
+    chosen = choose_frames(np.isfinite(values).all(axis=2).sum(axis=1), frames)
     few = values[chosen]
     noise = None if sigma is None else np.broadcast_to(np.asarray(sigma, dtype=np.float64), values.shape[:2])[chosen]
     whole = _overall_factor(skeleton, attached, marker_names, few)

@@ -329,7 +329,8 @@ def fit_skeleton(
             set.
         marker_set: how markers ride on the body; by default that of the built-in body of this name.
         springs: how the joints are held.
-        start: (D,) pose to begin with; by default the rest pose laid on the markers.
+        start: (D,) pose to begin with; by default the rest pose laid on the markers, of which some frame must then
+            show 3.
         on_progress: called with (frames done, T).
     """
     problem = spring_problem(body, marker_names, markers, sigma, marker_set=marker_set, springs=springs)
@@ -344,7 +345,7 @@ def solve(
     if total == 0:
         raise InputError("markers: no frames")
     seen = (np.isfinite(problem.targets[..., 0]) & (problem.stiffness > 0)).sum(axis=1)
-    if seen.max() < 3:
+    if seen.max() < 3 and start is None:
         raise InputError(f"markers: no frame shows 3 markers of body '{problem.body.name}' (at most {seen.max()})")
     first = int(np.argmax(seen >= 0.8 * seen.max()))
     begin = rigid_starts(problem, [first]) if start is None else np.atleast_2d(np.asarray(start, dtype=np.float64))

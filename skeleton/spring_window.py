@@ -19,14 +19,14 @@ from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
 from skeleton import spring_kernels as kernels
 from skeleton.articulation import Articulation
-from skeleton.articulation_kernels import clamp_coordinates
+from skeleton.articulation_kernels import BALL, clamp_coordinates
 from skeleton.fits import SkeletonFit, fit_of
 from skeleton.marker_sets import MarkerSet
 from skeleton.spring_energy import assemble, joint_sigmas
 from skeleton.spring_ik import SpringProblem, Springs, judge, robust_weights, solve, spring_problem
 from skeleton.tree import Skeleton
 
-__all__ = ["fit_smoothly"]
+__all__ = ["fit_smoothly", "unwrapped"]
 
 
 def fit_smoothly(
@@ -62,7 +62,7 @@ def fit_smoothly(
     problem = spring_problem(body, marker_names, markers, sigma, marker_set=marker_set, springs=springs)
     first = solve(problem) if start is None else start
     hold = _acceleration_stiffness(problem, rate_hz, time_s)
-    coordinates = _unwrapped(problem, first.coordinates)
+    coordinates = _shortest(problem.body, first.coordinates)
     total = problem.frames
     low = 0
     while low < total:
@@ -70,9 +70,11 @@ def fit_smoothly(
         if total - high < overlap:
             high = total
         # Frames before the window are settled and act as its boundary.
-        smoothed = _solve_window(problem, coordinates, low, high, hold, rounds)
-        settled = high if high == total else high - overlap
-        coordinates[low:high] = smoothed
+        before, path = _chart(problem.body, coordinates[max(low - 2, 0) : low], coordinates[low:high])
+        high = low + len(path)
+        smoothed = _solve_window(problem, path, before, low, hold, rounds)
+        settled = high if high == total else high - min(overlap, len(path) // 2)
+        coordinates[low:high] = _shortest(problem.body, smoothed)
         if on_progress is not None:
             on_progress(settled, total)
         if high == total:
@@ -92,11 +94,25 @@ def _acceleration_stiffness(problem: SpringProblem, rate_hz: float, time_s: floa
     return np.asarray((rate_hz**2 / acceleration) ** 2)
 
 
-def _unwrapped(problem: SpringProblem, coordinates: Floats) -> Floats:
-    """Return coordinates whose rotation vectors do not jump between equal rotations."""
+def _balls(body: Articulation) -> Ints:
+    """Return the first of the three columns of each rotation vector."""
+    return np.asarray(body.nodes.columns[body.nodes.kinds == BALL])
+
+
+def _shortest(body: Articulation, coordinates: Floats) -> Floats:
+    """Return coordinates (T, D) whose rotation vectors are no longer than half a turn."""
     out = np.array(coordinates)
-    nodes = problem.body.nodes
-    for column in nodes.columns[nodes.kinds == 3]:
+    for column in _balls(body):
+        vectors = out[:, column : column + 3]
+        angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors *= 1.0 - 2 * np.pi * np.round(angle / (2 * np.pi)) / np.maximum(angle, 1e-9)
+    return out
+
+
+def unwrapped(body: Articulation, coordinates: Floats) -> Floats:
+    """Return coordinates (T, D) whose rotation vectors do not jump between equal rotations."""
+    out = np.array(coordinates)
+    for column in _balls(body):
         vectors = out[:, column : column + 3]
         for t in range(1, len(vectors)):
             angle = float(np.linalg.norm(vectors[t]))
@@ -105,6 +121,21 @@ def _unwrapped(problem: SpringProblem, coordinates: Floats) -> Floats:
                 turns = np.round((float(unit @ vectors[t - 1]) - angle) / (2 * np.pi))
                 vectors[t] = (angle + 2 * np.pi * turns) * unit
     return out
+
+
+def _chart(body: Articulation, before: Floats, coordinates: Floats) -> tuple[Floats, Floats]:
+    """Return frames before a window and as many of its frames as go on from its first without a jump.
+
+    A rotation vector of a whole turn is any vector of that length: nothing can be solved there. So a window ends where
+    one grows longer than three quarters of a turn.
+    """
+    path = unwrapped(body, coordinates)
+    far = np.zeros(len(path), np.bool_)
+    for column in _balls(body):
+        far |= np.linalg.norm(path[:, column : column + 3], axis=1) > 1.5 * np.pi
+    count = int(np.argmax(far)) if far.any() else len(path)
+    back = unwrapped(body, np.concatenate([path[:1], before[::-1]]))[1:]
+    return back[::-1], path[:count]
 
 
 def _frame_systems(problem: SpringProblem, q: Floats, low: int) -> tuple[Floats, Floats, Floats, Floats]:
@@ -132,11 +163,10 @@ def _differences(q: Floats, before: Floats) -> Floats:
     return np.asarray(path[2:] - 2.0 * path[1:-1] + path[:-2])
 
 
-def _solve_window(problem: SpringProblem, all_q: Floats, low: int, high: int, hold: Floats, rounds: int) -> Floats:
+def _solve_window(problem: SpringProblem, start: Floats, before: Floats, low: int, hold: Floats, rounds: int) -> Floats:
     body = problem.body
-    before = all_q[max(low - 2, 0) : low]
-    q = all_q[low:high].copy()
-    size, count = body.dimension, high - low
+    q = start.copy()
+    size, count = body.dimension, len(q)
     locked = body.locked if len(body.locked) else np.zeros(size, dtype=np.bool_)
 
     def energy_of(pose: Floats) -> float:
@@ -210,6 +240,6 @@ def _fit(problem: SpringProblem, coordinates: Floats, first: SkeletonFit) -> Ske
     status: Ints = np.where(blind, kernels.NO_MARKERS, kernels.CONVERGED).astype(np.int64)
     trust, reason = judge(problem, residuals, status)
     return fit_of(
-        body, problem.names, coordinates, residuals, robust_weights(problem, residuals), sigma, trust, reason,
-        np.array(first.iterations), energy,
+        body, problem.names, unwrapped(body, coordinates), residuals, robust_weights(problem, residuals), sigma, trust,
+        reason, np.array(first.iterations), energy,
     )  # fmt: skip

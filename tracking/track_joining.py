@@ -130,7 +130,7 @@ def join_tracks(
         for name in [name for name in example if name not in _ONCE]:
             _fill(file, name, example[name], held, frames)
         trust, reason = judge_track(
-            file["overlap"][()], file["departure"][()], file["centres"][()], _leads(pieces, seams, frames, unit),
+            file["overlap"][()], file["departure"][()], file["centres"], _leads(pieces, seams, frames, unit),
             unit=unit,
         )  # fmt: skip
         for (left, right), seam in zip(itertools.pairwise(pieces), seams, strict=True):

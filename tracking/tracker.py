@@ -28,6 +28,8 @@ from tracking.trust import Reason, Trust, judge
 
 __all__ = ["Track", "Tracker", "TrackerSettings", "judge_track"]
 
+_ROWS = 4096
+
 
 @dataclass(frozen=True)
 class TrackerSettings:
@@ -281,9 +283,10 @@ class Tracker:
 
     def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
         """Fit each frame again with a pull to the middle of its neighbours, where all three fit well."""
-        old = list(fits)
+        here = fits[0] if fits else None
         for frame in range(1, len(fits) - 1):
-            before, here, after = old[frame - 1], old[frame], old[frame + 1]
+            # All three as they were before this pass.
+            before, here, after = here, fits[frame], fits[frame + 1]
             if before is None or here is None or after is None:
                 continue
             middle = _middle(before.pose, after.pose)
@@ -327,8 +330,8 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
     """Judge every frame of a tracked sequence against the sequence as a whole.
 
     Args:
-        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm; NaN where
-            not tracked.
+        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm, an array or
+            a dataset of a file, read a few rows at a time; NaN where not tracked.
         lead: (T,) by how much the start that a frame goes back to beat its best rival.
         unit: one thousandth of the subject's size, mm.
 
@@ -336,14 +339,16 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
         trust (T,) and reason (T,) codes of `tracking.trust`.
     """
     count = len(overlap)
-    motion = np.full(count, np.nan)
+    motion, missing = np.full(count, np.nan), np.zeros(count, np.bool_)
+    for first in range(0, count, _ROWS):
+        rows = np.asarray(centres[max(first - 1, 0) : first + _ROWS])
+        missing[first : first + _ROWS] = ~np.isfinite(rows[-min(_ROWS, count - first) :]).all(axis=(1, 2))
+        motion[max(first, 1) : first + _ROWS] = np.linalg.norm(np.diff(rows, axis=0), axis=-1).mean(axis=1)
     if count > 1:
-        motion[1:] = np.linalg.norm(np.diff(centres, axis=0), axis=-1).mean(axis=1)
         usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
         motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
     verdicts = judge(overlap, departure, motion)
     trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
-    missing = ~np.isfinite(centres).all(axis=(1, 2))
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
     unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))
     trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)

@@ -9,17 +9,14 @@ import numpy as np
 from calibration.arrays import Floats
 from calibration.errors import InputError
 from calibration.files import write_text
-from calibration.transforms import rotation_from_quaternion
 from capture.hull.result import flag_words
 from capture.masks import MaskFlag
 from capture.recording import Recording
-from skeleton.angles import inner_angles
-from skeleton.bodies import BODIES, load_body
-from skeleton.gait import gait_summary, trunk_line
+from skeleton.gait import GaitPaths, gait_of
 from skeleton.scoring import JointScores, score_joints
-from skeleton.tree import Pose, Skeleton
 from vivarig.evaluation import cage_estimate, common_joints, load_estimate, load_truth
-from vivarig.report.findings import Findings, load_findings
+from vivarig.report.findings import Findings, SkeletonFindings, load_findings
+from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
@@ -29,6 +26,8 @@ __all__ = ["build_report"]
 _WORST = 4
 #: A subject whose root stays within this share of its trunk's length does not walk.
 _WALK = 0.5
+_LOOKED_AT = 20_000
+"""Frames, at least, that the median of the joints' sigma is taken over."""
 
 
 def build_report(recording: Recording, path: Path) -> dict[str, object]:
@@ -41,11 +40,12 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     numbers = _headline(page, findings, scores)
     if scores is not None:
         _truth_section(page, findings, scores)
-    _quality_section(page, findings)
+    curves = motion_curves(findings.skeleton) if findings.skeleton is not None else None
+    _quality_section(page, findings, curves)
     _tracking_section(page, findings)
     _silhouette_section(page, findings)
-    _angles_section(page, findings)
-    _rig_section(page, findings)
+    _angles_section(page, findings, curves)
+    _rig_section(page, findings, curves)
     write_text(path, page.html())
     return numbers
 
@@ -88,8 +88,8 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
         if known.size:
             cards.append((f"{known.mean():.3f}", "agreement of silhouettes between views (IoU)", ""))
             numbers["silhouette_agreement_iou"] = float(known.mean())
-    if findings.skeleton is not None and np.isfinite(findings.skeleton.sigma).any():
-        sigma = float(np.nanmedian(findings.skeleton.sigma))
+    sigma = _typical_sigma(findings.skeleton)
+    if np.isfinite(sigma):
         cards.append((f"{sigma:.2f} mm", "1 sigma of a joint (median), if the template fits", ""))
         numbers["joint_sigma_mm"] = sigma
     page.cards(cards)
@@ -118,6 +118,15 @@ def _trust_statement(findings: Findings) -> str:
     return text
 
 
+def _typical_sigma(skeleton: SkeletonFindings | None) -> float:
+    """Return the median standard deviation of the joints, mm, over frames spread evenly; NaN where there is none."""
+    if skeleton is None:
+        return float("nan")
+    some = np.array(skeleton.sigma[:: max(1, len(skeleton.sigma) // _LOOKED_AT)])
+    known = some[~np.isnan(some)]
+    return float(np.median(known)) if np.isfinite(known).any() else float("nan")
+
+
 def _truth_section(page: Page, findings: Findings, scores: JointScores) -> None:
     page.heading("Error against the truth")
     page.note(
@@ -136,9 +145,9 @@ def _truth_section(page: Page, findings: Findings, scores: JointScores) -> None:
     page.table(("joints", "mean mm", "median mm", "SD mm"), rows)
 
 
-def _quality_section(page: Page, findings: Findings) -> None:
+def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:
     page.heading("Quality over time")
-    page.picture(quality_plot(findings), "quality of each stage over time")
+    page.picture(quality_plot(findings, None if curves is None else curves.sigma), "quality of each stage over time")
     rows = []
     if findings.track is not None:
         words = findings.track.reasons
@@ -244,36 +253,31 @@ def _silhouette_section(page: Page, findings: Findings) -> None:
     page.table(("camera", "subject found", "agreement IoU", "contradicted"), rows)
 
 
-def _angles_section(page: Page, findings: Findings) -> None:
+def _angles_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:
     skeleton = findings.skeleton
-    if skeleton is None or skeleton.body not in BODIES:
+    if skeleton is None or curves is None:
         return
-    body = load_body(skeleton.body)
-    pose = Pose(skeleton.positions, rotation_from_quaternion(skeleton.rotations))
-    angles = inner_angles(body, pose)
-    if angles:
+    if curves.angles:
         page.heading("Joint angles")
         page.note(
             "Inner angle of each limb joint in degrees, 180 for a straight one; lost frames are left out, doubtful "
             "ones are thin and grey on yellow."
         )
-        degrees = np.degrees(np.stack(list(angles.values()), axis=1))
-        plot = angle_plot(list(angles), degrees, skeleton.rate_hz, skeleton.trust)
+        degrees = np.degrees(np.stack(list(curves.angles.values()), axis=1))
+        plot = angle_plot(list(curves.angles), degrees, skeleton.rate_hz, skeleton.trust)
         page.picture(plot, "joint angles over time")
-    _gait_section(page, findings, body, pose)
+    if curves.gait is not None and len(curves.root) >= 3:
+        _gait_section(page, skeleton, curves.gait)
 
 
-def _gait_section(page: Page, findings: Findings, body: Skeleton, pose: Pose) -> None:
-    """Add the gait table where every frame has a pose; strides need whole sequences."""
-    skeleton = findings.skeleton
-    if skeleton is None or len(pose.positions) < 3 or not np.isfinite(pose.positions).all():
-        return
+def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> None:
+    """Add the gait table, where every frame has a pose: strides need whole sequences."""
     page.heading("Gait")
-    without = _no_gait(findings, body, pose)
+    without = _no_gait(skeleton, paths)
     if without:
         page.note(without)
         return
-    summary = gait_summary(body, pose, skeleton.rate_hz)
+    summary = gait_of(paths, skeleton.rate_hz)
     lost = int((skeleton.trust > 0).sum())
     pitch, spread = summary.trunk_pitch_deg
     page.note(
@@ -292,18 +296,13 @@ def _gait_section(page: Page, findings: Findings, body: Skeleton, pose: Pose) ->
     page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor"), rows)
 
 
-def _no_gait(findings: Findings, body: Skeleton, pose: Pose) -> str:
+def _no_gait(skeleton: SkeletonFindings, paths: GaitPaths) -> str:
     """Return why there is no gait to speak of; empty where there is."""
-    assert findings.skeleton is not None
-    untrusted = float((findings.skeleton.trust > 0).mean())
+    untrusted = float((skeleton.trust > 0).mean())
     if untrusted > 0.5:
         return f"Not given: {_percent(untrusted)} of the frames are not trusted, and strides made of them mean nothing."
-    line = trunk_line(body)
-    if line is None:
-        return ""
-    ends = pose.points(*body.points(line))
-    trunk = float(np.median(np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)))
-    moved = float(np.linalg.norm(np.ptp(pose.positions[:, 0, :2], axis=0)))
+    trunk = float(np.median(paths.trunk))
+    moved = float(np.linalg.norm(np.ptp(paths.root, axis=0)))
     if moved < _WALK * trunk:
         return (
             f"The subject did not walk: its root stayed within {moved:.0f} mm, its trunk is {trunk:.0f} mm long. Small "
@@ -312,13 +311,12 @@ def _no_gait(findings: Findings, body: Skeleton, pose: Pose) -> str:
     return ""
 
 
-def _rig_section(page: Page, findings: Findings) -> None:
+def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:
     rig = findings.recording.rig
     if rig is None:
         return
     page.heading("Cameras")
-    path = findings.skeleton.positions[:, 0] if findings.skeleton is not None else None
-    page.picture(rig_picture(rig, path), "camera layout")
+    page.picture(rig_picture(rig, None if curves is None else curves.root), "camera layout")
     page.note("Red: path of the subject's root joint.")
     rows = [
         (camera.name, f"{camera.size[0]} x {camera.size[1]}", camera.kind, ", ".join(f"{n:.0f}" for n in camera.centre))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -129,6 +130,17 @@ def _words(values: Any) -> tuple[str, ...]:
     return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
 
 
+def _mapped(dataset: h5py.Dataset) -> Floats:
+    """Return a dataset of numbers; one that lies in its file in one piece is mapped, so that only what is used is read.
+
+    Results are replaced, never changed in place: what is mapped stays as it was.
+    """
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.dtype != np.float64 or dataset.size == 0:
+        return np.asarray(dataset[:], dtype=np.float64)
+    return np.memmap(dataset.file.filename, np.float64, "r", offset, dataset.shape)
+
+
 def load_findings(recording: Recording) -> Findings:
     """Read what the results folder holds."""
     place = recording.results
@@ -167,8 +179,8 @@ def _track(path: Path) -> TrackFindings:
             np.asarray(file["agreement"][:], dtype=np.float64),
             np.asarray(file["overlap"][:], dtype=np.float64) if "overlap" in file else None,
             _words(file["marker_names"][:]),
-            np.asarray(file["markers"][:], dtype=np.float64),
-            np.asarray(file["marker_sigma"][:], dtype=np.float64) if "marker_sigma" in file else None,
+            _mapped(file["markers"]),
+            _mapped(file["marker_sigma"]) if "marker_sigma" in file else None,
             np.asarray(file["faces"][:], dtype=np.int32),
             frames,
         )
@@ -183,17 +195,17 @@ def _skeleton(path: Path) -> SkeletonFindings:
             _words(file["joint_names"][:]),
             np.asarray(file["joint_parents"][:], dtype=np.int64),
             np.asarray(file["joint_offsets"][:], dtype=np.float64),
-            np.asarray(file["positions"][:], dtype=np.float64),
-            np.asarray(file["rotations"][:], dtype=np.float64),
+            _mapped(file["positions"]),
+            _mapped(file["rotations"]),
             _words(file["coordinate_names"][:]),
-            np.asarray(file["coordinates"][:], dtype=np.float64),
-            np.asarray(file["sigma"][:], dtype=np.float64),
+            _mapped(file["coordinates"]),
+            _mapped(file["sigma"]),
             np.asarray(file["trust"][:], dtype=np.int64),
             _words(file["landmark_names"][:]),
-            np.asarray(file["landmarks"][:], dtype=np.float64),
+            _mapped(file["landmarks"]),
         )
 
 
 def _beads(path: Path) -> Beads:
     with open_results(path, stage="beads") as file:
-        return Beads(_words(file["names"][:]), np.asarray(file["positions"][:], dtype=np.float64))
+        return Beads(_words(file["names"][:]), _mapped(file["positions"]))

@@ -23,6 +23,10 @@ from vivarig.report.findings import Findings
 
 __all__ = ["angle_plot", "quality_plot", "rig_picture", "score_plot"]
 
+_COLUMNS = 2000
+"""Stretches that a curve of many frames is drawn in: more than its pixels."""
+_PATH_POINTS = 20_000
+
 INK, WARM, COOL, GREY = "#1f6f8b", "#c0392b", "#2e8b57", "#888888"
 
 
@@ -33,16 +37,30 @@ def _uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _shade(axes: Any, trust: Ints, rate_hz: float = 1.0) -> None:
-    """Mark doubtful and lost frames behind a plot over frames, or over seconds at a rate."""
+def _curve(ax: Any, values: Floats, step: float = 1.0, **style: Any) -> None:
+    """Draw values over ``step`` times their index; of very many, the least and the greatest of each short stretch."""
+    count = len(values)
+    if count <= 2 * _COLUMNS:
+        ax.plot(np.arange(count) * step, values, **style)
+        return
+    edges = np.linspace(0, count, _COLUMNS + 1).astype(int)[:-1]
+    known = np.where(np.isfinite(values), values, np.nan)
+    least, most = np.fmin.reduceat(known, edges), np.fmax.reduceat(known, edges)
+    ax.plot(np.repeat(edges, 2) * step, np.stack([least, most], axis=1).ravel(), **style)
+
+
+def _shade(axes: Any, trust: Ints, step: float = 1.0) -> None:
+    """Mark doubtful and lost frames behind a plot over ``step`` times their index; of very many, stretches with any."""
+    starts = np.linspace(0, len(trust), min(len(trust), _COLUMNS) + 1).astype(int)
     for level, colour in ((1, "#f6d55c"), (2, "#ed553b")):
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], trust == level, [0]]).astype(int)))
+        held = np.maximum.reduceat(trust, starts[:-1]) == level
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], held, [0]]).astype(int)))
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            axes.axvspan((start - 0.5) / rate_hz, (stop - 0.5) / rate_hz, color=colour, alpha=0.35, lw=0)
+            axes.axvspan((starts[start] - 0.5) * step, (starts[stop] - 0.5) * step, color=colour, alpha=0.35, lw=0)
 
 
-def quality_plot(findings: Findings) -> str:
-    """Return the quality of every stage over time."""
+def quality_plot(findings: Findings, sigma: Floats | None) -> str:
+    """Return the quality of every stage over time; ``sigma`` (T,) is that of the skeleton's joints, mm."""
     rows: list[tuple[str, Any]] = []
     if findings.silhouettes is not None and np.isfinite(findings.silhouettes.agreement).any():
         rows.append(("silhouettes: agreement\nbetween views (IoU)", _agreement))
@@ -50,8 +68,8 @@ def quality_plot(findings: Findings) -> str:
         rows.append(("hull volume (ml)\nviews used", _hull))
     if findings.track is not None:
         rows.append(("tracking: view\nagreement (IoU)", _track))
-    if findings.skeleton is not None:
-        rows.append(("skeleton: median joint\n1 sigma (mm)", _sigma))
+    if sigma is not None:
+        rows.append(("skeleton: median joint\n1 sigma (mm)", lambda ax, _: _sigma(ax, sigma)))
     figure, axes = pyplot.subplots(
         max(len(rows), 1), 1, figsize=(10, 1.9 * max(len(rows), 1) + 0.4), sharex=True, layout="constrained",
         squeeze=False,
@@ -69,16 +87,16 @@ def quality_plot(findings: Findings) -> str:
 def _agreement(ax: Any, findings: Findings) -> None:
     assert findings.silhouettes is not None
     for name, column in zip(findings.silhouettes.names, findings.silhouettes.agreement.T, strict=True):
-        ax.plot(column, lw=0.8, label=name)
+        _curve(ax, column, lw=0.8, label=name)
     ax.legend(fontsize=6, ncols=8, loc="lower left")
     ax.set_ylim(top=1)
 
 
 def _hull(ax: Any, findings: Findings) -> None:
     assert findings.hull is not None
-    ax.plot(findings.hull.volume / 1000, color=INK, lw=1)
+    _curve(ax, findings.hull.volume / 1000, color=INK, lw=1)
     other = ax.twinx()
-    other.step(np.arange(len(findings.hull.volume)), findings.hull.views_used.sum(1), color=GREY, lw=0.8, where="mid")
+    _curve(other, findings.hull.views_used.sum(1), color=GREY, lw=0.8, drawstyle="steps-mid")
     other.set_ylim(0, findings.hull.views_used.shape[1] + 0.5)
     other.tick_params(labelsize=8)
 
@@ -86,17 +104,12 @@ def _hull(ax: Any, findings: Findings) -> None:
 def _track(ax: Any, findings: Findings) -> None:
     assert findings.track is not None
     agreement = findings.track.agreement
-    ax.plot(agreement if agreement.ndim == 1 else np.nanmean(agreement, axis=1), color=INK, lw=1)
+    _curve(ax, agreement if agreement.ndim == 1 else np.nanmean(agreement, axis=1), color=INK, lw=1)
     ax.set_ylim(top=1)
 
 
-def _sigma(ax: Any, findings: Findings) -> None:
-    assert findings.skeleton is not None
-    sigma = findings.skeleton.sigma
-    known = np.isfinite(sigma).any(1)
-    values = np.full(len(sigma), np.nan)
-    values[known] = np.nanmedian(sigma[known], axis=1)
-    ax.plot(values, color=COOL, lw=1)
+def _sigma(ax: Any, sigma: Floats) -> None:
+    _curve(ax, sigma, color=COOL, lw=1)
     ax.set_ylim(bottom=0)
 
 
@@ -113,7 +126,8 @@ def rig_picture(rig: Rig, path_of_subject: Floats | None) -> str:
             tip = centre + reach * look
             ax.plot([centre[first], tip[first]], [centre[second], tip[second]], color=INK, lw=0.8)
         if path_of_subject is not None:
-            ax.plot(path_of_subject[:, first], path_of_subject[:, second], color=WARM, lw=1.2)
+            some = path_of_subject[:: max(1, len(path_of_subject) // _PATH_POINTS)]
+            ax.plot(some[:, first], some[:, second], color=WARM, lw=1.2)
         ax.set(xlabel=f"{words[0]} (mm)", ylabel=f"{words[1]} (mm)")
         ax.set_aspect("equal", adjustable="datalim")
         ax.grid(alpha=0.3)
@@ -136,11 +150,10 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     figure, axes = pyplot.subplots(
         rows, columns, figsize=(10, 1.5 * rows + 0.3), sharex=True, layout="constrained", squeeze=False
     )
-    seconds = np.arange(len(degrees)) / rate_hz
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
-        ax.plot(seconds, np.where(trust < 2, values, np.nan), color=GREY, lw=0.6)
-        ax.plot(seconds, np.where(trust == 0, values, np.nan), color=INK, lw=1)
-        _shade(ax, trust, rate_hz)
+        _curve(ax, np.where(trust < 2, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
+        _curve(ax, np.where(trust == 0, values, np.nan), 1.0 / rate_hz, color=INK, lw=1)
+        _shade(ax, trust, 1.0 / rate_hz)
         ax.set_title(name, fontsize=8)
         ax.tick_params(labelsize=7)
     for ax in axes.ravel()[len(names) :]:
@@ -153,7 +166,7 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
 def score_plot(scores: JointScores, trust: Ints) -> str:
     """Return the error against truth over time and per joint."""
     figure, (over_time, by_joint) = pyplot.subplots(1, 2, figsize=(10, 3.6), width_ratios=(3, 2), layout="constrained")
-    over_time.plot(scores.per_frame, color=INK, lw=1)
+    _curve(over_time, scores.per_frame, color=INK, lw=1)
     _shade(over_time, trust)
     over_time.set(xlabel="frame", ylabel="mean joint error (mm)", ylim=(0, None))
     by_joint.barh(scores.names, scores.per_joint, color=INK)
