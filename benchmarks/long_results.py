@@ -1,19 +1,22 @@
 """Memory of the stages that look at a whole recording, at lengths that no test can track.
 
-    python -m benchmarks.long_results [--frames 100000]
+    python -m benchmarks.long_results [--frames 20000]
 
-The track, silhouette and hull files of a short run are played again and again into files of several lengths, as if a
-long recording had been tracked; then `vivarig skeleton` and `vivarig report` run on them, each in a process of its own,
-and the most memory that it held is printed. (What comes before works in parts of at most 160 frames.)
+The results of a short run are played again and again into files of several lengths, as if a long recording had been
+tracked; then `vivarig skeleton` and `vivarig report` run on them, each in a process of its own, and the most memory
+that it held is printed. The report, which costs little, is made of recordings ten times as long. (What comes before
+works in parts of at most 160 frames.)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -43,12 +46,12 @@ def _repeated(source: h5py.Group, target: h5py.Group, frames: int, length: int) 
                     data[first : first + length] = block[: frames - first]
 
 
-def lengthened(source: Path, target: Path, frames: int) -> None:
-    """Make a recording whose results look like those of so many frames."""
+def lengthened(source: Path, target: Path, frames: int, files: Sequence[str]) -> None:
+    """Make a recording with some of the results that so many frames would have."""
     (target / "results").mkdir(parents=True)
     for name in ("recording.toml", "rig.toml", "videos"):
         (target / name).symlink_to(source / name)
-    for name in ("track.h5", "silhouettes.h5"):
+    for name in files:
         with h5py.File(source / "results" / name) as old, h5py.File(target / "results" / name, "w") as new:
             _repeated(old, new, frames, _SHORT)
 
@@ -66,20 +69,24 @@ def peak_mb(verb: str, folder: Path) -> float:
 def main() -> None:
     """Run, print the table and the JSON line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=100_000, help="the longest recording")
+    parser.add_argument("--frames", type=int, default=20_000, help="longest recording of the skeleton")
     args = parser.parse_args()
-    peaks: dict[str, dict[str, float]] = {}
+    peaks: dict[str, dict[int, float]] = {"skeleton": {}, "report": {}}
     with tempfile.TemporaryDirectory() as folder:
         short = Path(folder) / "short"
         run_recording(
-            cut_recording(short, frames=there_and_back(_SHORT, _SHORT), cameras=4), RunOptions("track"), show=False
+            cut_recording(short, frames=there_and_back(_SHORT, _SHORT), cameras=4), RunOptions("skeleton"), show=False
         )
-        print("frames   skeleton MB  report MB")
-        for frames in sorted({args.frames // 100, args.frames // 10, args.frames}):
-            place = Path(folder) / str(frames)
-            lengthened(short, place, frames)
-            peak = peaks[str(frames)] = {verb: peak_mb(verb, place) for verb in ("skeleton", "report")}
-            print(f"{frames:7d}  {peak['skeleton']:10.0f}  {peak['report']:9.0f}", flush=True)
+        for verb, files, longest in (
+            ("skeleton", ("track.h5",), args.frames),
+            ("report", ("silhouettes.h5", "track.h5", "skeleton.h5"), 10 * args.frames),
+        ):
+            for frames in (longest // 100, longest // 10, longest):
+                place = Path(folder) / f"{verb}{frames}"
+                lengthened(short, place, frames, files)
+                peaks[verb][frames] = peak_mb(verb, place)
+                shutil.rmtree(place)
+                print(f"{verb:<9} {frames:7d} frames  {peaks[verb][frames]:6.0f} MB", flush=True)
     print(json.dumps({"peak_mb": peaks}))
 
 

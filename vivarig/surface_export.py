@@ -1,4 +1,4 @@
-"""The tracked surface for other programs: glTF with animation, or one mesh file per frame; on another body if asked."""
+"""The tracked surface for other programs: moving in glTF or USD, or a mesh file per frame; on another body if asked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tracking.subject import load_subject, scaled_subject
 from vivarig.exporting import joint_motion
 from vivarig.gltf import write_glb
 from vivarig.report.findings import Findings, TrackFindings
+from vivarig.usd import USD_SUFFIXES, write_usd
 
 __all__ = ["MESH_SUFFIXES", "export_surface"]
 
@@ -39,7 +40,7 @@ def export_surface(
 
     Args:
         findings: results of a recording.
-        target: .glb (with the skeleton, where there is one), or .ply, .obj, .stl: one file per frame, numbered.
+        target: .glb, .usd (with the skeleton, where there is one), or .ply, .obj, .stl: one file per frame, numbered.
         frames: "A:B", frames A to B - 1; None for all.
         every: every how many frames.
         trusted_only: leave frames out that are not trusted; frames that were not tracked always are.
@@ -51,13 +52,17 @@ def export_surface(
     chosen = _chosen(track, frames, every, trusted_only)
     faces, surface = _own(track, chosen) if onto is None else _other(findings, track, chosen, onto)
     what = "surface" if onto is None else f"surface of {onto}"
-    if target.suffix.lower() == ".glb":
+    if target.suffix.lower() in (".glb", *USD_SUFFIXES):
         motion = None
         if onto is None and findings.skeleton is not None:
             motion = _part(joint_motion(findings), chosen)
-        times = chosen / findings.recording.rate_hz
-        write_glb(target, times, (np.stack(list(surface)), faces), motion, name=findings.recording.name)
-        return f"{what}{' and skeleton' if motion is not None else ''}, {len(chosen)} frames, m, y up"
+        words = f"{what}{' and skeleton' if motion is not None else ''}, {len(chosen)} frames"
+        rate, name = findings.recording.rate_hz, findings.recording.name
+        if target.suffix.lower() in USD_SUFFIXES:
+            write_usd(target, chosen, (surface, faces), motion, rate_hz=rate, name=name)
+            return f"{words}, mm, z up"
+        write_glb(target, chosen / rate, (np.stack(list(surface)), faces), motion, name=name)
+        return f"{words}, m, y up"
     target.parent.mkdir(parents=True, exist_ok=True)
     for frame, vertices in zip(chosen, surface, strict=True):
         path = target.with_name(f"{target.stem}_{frame:06d}{target.suffix}")

@@ -11,36 +11,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.cameras import Camera
-from capture.raycasting import SurfaceScene
 from capture.recording import load_recording
 from vivarig.report.findings import Findings, load_findings
-from vivarig.report.pictures import overlay
+from vivarig.report.pictures import overlay, shaded, stick_figure
 
 TILE = (480, 320)
-SKIN = np.array([205.0, 175.0, 120.0])  # BGR
-
-
-def shade(image: np.ndarray, camera: Camera, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Return the image with the surface over it, lit from the camera."""
-    width, height = camera.size
-    columns, rows = np.meshgrid(np.arange(width, dtype=float), np.arange(height, dtype=float))
-    origins, directions = camera.rays(np.stack([columns.ravel(), rows.ravel()], axis=1))
-    hits = SurfaceScene([(vertices, faces)]).first_hits(np.broadcast_to(origins, directions.shape), directions)
-    corners = vertices[faces]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    smooth = np.zeros_like(vertices)
-    for corner in range(3):
-        np.add.at(smooth, faces[:, corner], normals)
-    smooth /= np.linalg.norm(smooth, axis=1, keepdims=True)
-    found = hits.found
-    weights = np.column_stack([1.0 - hits.barycentric.sum(1), hits.barycentric])[found]
-    normal = np.einsum("nc,ncd->nd", weights, smooth[faces[hits.triangle[found]]])
-    toward = -directions[found] / np.linalg.norm(directions[found], axis=1, keepdims=True)
-    light = np.abs(np.einsum("nd,nd->n", normal, toward))[:, None]
-    shaded = image.reshape(-1, 3).astype(float)
-    shaded[found] = 0.25 * shaded[found] + 0.75 * np.minimum(SKIN * (0.25 + 0.85 * light), 255.0)
-    return shaded.reshape(image.shape).astype(np.uint8)
+ENLARGED = 3
 
 
 def widened(box: tuple[int, int, int, int], size: tuple[int, int]) -> tuple[int, int, int, int]:
@@ -60,20 +36,16 @@ def tile(findings: Findings, name: str, frame: int) -> np.ndarray:
     camera, vertices = rig[name], track.vertices_at(frame)
     image = overlay(findings, name, frame, ())
     assert image is not None
-    large = cv2.resize(shade(image, camera, vertices, track.faces), None, fx=3, fy=3, interpolation=cv2.INTER_CUBIC)
-    joints = 3.0 * camera.project(skeleton.positions[frame]) + 1.0
-    for joint, parent in enumerate(skeleton.parents):
-        if parent >= 0:
-            ends = [tuple(int(v) for v in np.round(joints[k])) for k in (joint, parent)]
-            cv2.line(large, ends[0], ends[1], (255, 255, 255), 3, cv2.LINE_AA)
-    for pixel in joints:
-        cv2.circle(large, tuple(int(v) for v in np.round(pixel)), 6, (60, 60, 220), -1, cv2.LINE_AA)
-    for pixel in 3.0 * camera.project(track.markers[frame]) + 1.0:
+    shaded(image, camera, vertices, track.faces)
+    large = np.asarray(cv2.resize(image, None, fx=ENLARGED, fy=ENLARGED, interpolation=cv2.INTER_CUBIC))
+    stick_figure(large, camera, skeleton, frame, ENLARGED)
+    for pixel in ENLARGED * camera.project(track.markers[frame]) + (ENLARGED - 1) / 2:
         cv2.circle(large, tuple(int(v) for v in np.round(pixel)), 4, (90, 220, 250), -1, cv2.LINE_AA)
     pixels = camera.project(vertices)
     low, high = pixels.min(0) - 12, pixels.max(0) + 12
     left, top, right, bottom = widened((int(low[0]), int(low[1]), int(high[0]), int(high[1])), camera.size)
-    return np.asarray(cv2.resize(large[3 * top : 3 * bottom, 3 * left : 3 * right], TILE, interpolation=cv2.INTER_AREA))
+    part = large[ENLARGED * top : ENLARGED * bottom, ENLARGED * left : ENLARGED * right]
+    return np.asarray(cv2.resize(part, TILE, interpolation=cv2.INTER_AREA))
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from calibration.errors import InputError
 __all__ = ["optional_package"]
 
 
-def optional_package(name: str, who: str) -> Any:
-    """Import a package of the ``formats`` extra, or say in one line what to install."""
+def optional_package(name: str, who: str, *, extra: str = "formats") -> Any:
+    """Import a package of an extra, or say in one line what to install."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        raise InputError(f"{who} needs the package '{name}': pip install 'vivarig[formats]'") from None
+        raise InputError(f"{who} needs the package '{name}': pip install 'vivarig[{extra}]'") from None

@@ -123,6 +123,29 @@ def test_the_other_formats_are_written(finished: Path, tmp_path: Path, suffix: s
     assert target.stat().st_size > 1000
 
 
+def test_usd_holds_the_surface_and_the_skeleton_of_every_frame(finished: Path, tmp_path: Path) -> None:
+    """Read again by the library itself: vertices to single precision, joints to what three chained turns lose."""
+    from pxr import Usd, UsdGeom, UsdSkel
+
+    target = tmp_path / "motion.usdc"
+    assert main(["export", str(finished), str(target)]) == 0
+    stage, found = Usd.Stage.Open(str(target)), load_findings(load_recording(finished))
+    assert found.track is not None and found.skeleton is not None
+    assert UsdGeom.GetStageUpAxis(stage) == "Z" and UsdGeom.GetStageMetersPerUnit(stage) == 0.001
+    assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (0.0, 5.0)
+    top = stage.GetDefaultPrim().GetPath()
+    mesh = UsdGeom.Mesh.Get(stage, top.AppendPath("surface"))
+    bones = UsdSkel.Skeleton.Get(stage, top.AppendPath("skeleton/bones"))
+    cache = UsdSkel.Cache()
+    cache.Populate(UsdSkel.Root.Get(stage, top.AppendPath("skeleton")), Usd.PrimDefaultPredicate)
+    for frame in (0, 4):
+        vertices = np.array(mesh.GetPointsAttr().Get(frame))
+        np.testing.assert_allclose(vertices, found.track.vertices_at(frame), atol=1e-3)
+        placed = cache.GetSkelQuery(bones).ComputeJointSkelTransforms(frame)
+        joints = np.array([list(transform.ExtractTranslation()) for transform in placed])
+        np.testing.assert_allclose(joints, found.skeleton.positions[frame], atol=0.01)
+
+
 def test_the_viewer_draws_every_layer(finished: Path) -> None:
     viewer = Viewer(load_findings(load_recording(finished)), "127.0.0.1", 8961)
     try:

@@ -12,11 +12,12 @@ from vivarig.exporting import POINT_SETS, coordinate_series, joint_motion, point
 from vivarig.report.findings import load_findings
 from vivarig.reporting import CommandReport
 from vivarig.surface_export import MESH_SUFFIXES, export_surface
+from vivarig.usd import USD_SUFFIXES
 
 HELP = (
     "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) hold points, .bvh .amc the "
-    "skeleton in motion, .mot its coordinates; .glb (glTF) the moving surface with the skeleton, .ply .obj .stl the "
-    "surface as one file per frame. --onto gives the motion to another subject's mesh."
+    "skeleton in motion, .mot its coordinates; .glb (glTF) and .usd the moving surface with the skeleton, .ply .obj "
+    ".stl the surface as one file per frame. --onto gives the motion to another subject's mesh."
 )
 EXAMPLE = """  vivarig export mouse_07 mouse_07.c3d
   vivarig export mouse_07 joints.csv --points joints --trusted-only
@@ -50,11 +51,11 @@ def run(args: argparse.Namespace) -> CommandReport:
         series = point_series(findings, args.points, trusted_only=args.trusted_only)
         write_motion(series, args.target)
         what = f"{len(series.names)} {args.points}, mm, z up"
-    elif suffix in (".glb", *MESH_SUFFIXES):
+    elif suffix in (".glb", *USD_SUFFIXES, *MESH_SUFFIXES):
         what = export_surface(
             findings, args.target, frames=args.frames, every=args.every, trusted_only=args.trusted_only, onto=args.onto
         )
     else:
-        known = ", ".join((*WRITERS, ".glb", *MESH_SUFFIXES))
+        known = ", ".join((*WRITERS, ".glb", *USD_SUFFIXES, *MESH_SUFFIXES))
         raise InputError(f"{args.target}: cannot export to '{suffix}'; known are {known}")
     return CommandReport([f"wrote {args.target}: {what}"], {"target": str(args.target), "holds": what})

@@ -17,7 +17,7 @@ from capture.masks import read_masks
 from capture.video import read_frames
 from vivarig.report.findings import Findings, SkeletonFindings
 
-__all__ = ["contact_sheet", "data_uri", "overlay"]
+__all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE, BONE, JOINT = (80, 200, 80), (200, 160, 60), (60, 160, 255), (255, 255, 255), (60, 60, 230)
 TILE_WIDTH = 320
@@ -50,14 +50,18 @@ def _outline(image: Bytes, mask: np.ndarray, colour: tuple[int, int, int], thick
     cv2.drawContours(image, contours, -1, colour, thickness, cv2.LINE_AA)
 
 
-def _stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame: int) -> None:
-    pixels = camera.project(skeleton.positions[frame])
+def stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame: int, scale: int = 1) -> None:
+    """Draw the skeleton of a frame over an image that was enlarged ``scale`` times."""
+    # An enlarged pixel's centre lies in the middle of the small ones.
+    pixels = scale * camera.project(skeleton.positions[frame]) + (scale - 1) / 2
     for joint, parent in enumerate(skeleton.parents):
         if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
             a, b = (tuple(int(n) for n in np.round(np.clip(pixels[k], -9999, 9999))) for k in (joint, parent))
-            cv2.line(image, a, b, BONE, 1, cv2.LINE_AA)
+            cv2.line(image, a, b, BONE, scale, cv2.LINE_AA)
     for pixel in pixels[np.isfinite(pixels).all(1)]:
-        cv2.circle(image, tuple(int(n) for n in np.round(np.clip(pixel, -9999, 9999))), 2, JOINT, -1, cv2.LINE_AA)
+        cv2.circle(
+            image, tuple(int(n) for n in np.round(np.clip(pixel, -9999, 9999))), 2 * scale, JOINT, -1, cv2.LINE_AA
+        )
 
 
 def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) -> Bytes | None:
@@ -82,14 +86,14 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
         vertices = findings.track.vertices_at(frame)
         if np.isfinite(vertices).all():
             if "surface" in what:
-                _shaded(image, view, vertices, findings.track.faces)
+                shaded(image, view, vertices, findings.track.faces)
             _outline(image, mesh_silhouette(view, vertices, findings.track.faces), TEMPLATE)
     if "skeleton" in what and findings.skeleton is not None and frame < len(findings.skeleton.positions):
-        _stick_figure(image, view, findings.skeleton, frame)
+        stick_figure(image, view, findings.skeleton, frame)
     return image
 
 
-def _shaded(image: Bytes, camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> None:
+def shaded(image: Bytes, camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> None:
     """Lay the template over an image, lit from the camera, half transparent; far faces first."""
     pixels = camera.project(vertices)
     corners = vertices[faces]
