@@ -3,9 +3,9 @@
     python -m benchmarks.silhouettes [--mouse-cage]
 
 Truth is the actor's skin cast into the views. The samples have shadows and sensor noise as filmed; "hard" adds noise of
-4 grey levels and 6 % mains flicker. Every eighth frame of four cameras, so that the models without a plate see the
-subject move. Chroma key, backlight and bright models do not apply to the samples (no screen, no panel); they are
-tested on synthetic pictures. ``--mouse-cage`` adds the real, unplated cage recording, scored by its labelled points.
+4 grey levels and 6 % mains flicker. Models see all frames of four cameras and are scored on every eighth. Chroma key,
+backlight and bright models do not apply to the samples (no screen, no panel); they are tested on synthetic pictures.
+``--mouse-cage`` adds the real, unplated cage recording, scored by its labelled points.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from capture.hull import mesh_silhouette, overlap
 from capture.masks import MaskFlag, read_masks
 from capture.recording import Footage, Recording, load_recording, save_recording
 from capture.silhouettes import ModelOptions, segment_recording
+from capture.silhouettes.models import is_grey
 from capture.silhouettes.segment import learn_models
 from capture.video import read_frames, write_video
 
@@ -56,19 +57,21 @@ def _spoilt(images: Iterator[tuple[int, np.ndarray]], rng: np.random.Generator, 
         if not hard:
             yield image
             continue
-        light = image * (1.0 + 0.06 * np.sin(1.9 * index))
-        yield np.clip(light + rng.normal(0.0, 4.0, image.shape), 0, 255).astype(np.uint8)
+        # A monochrome camera has one noise, not one per channel of its video.
+        sensor = image[:, :, 0] if is_grey(image) else image
+        light = sensor * np.float32(1.0 + 0.06 * np.sin(1.9 * index))
+        light += np.float32(4.0) * rng.standard_normal(sensor.shape, dtype=np.float32)
+        yield np.clip(light, 0, 255).astype(np.uint8)
 
 
 def filmed_again(sample: Path, folder: Path, *, hard: bool) -> Recording:
-    """Write the scored frames and cameras of a sample, spoilt if ``hard``, as a recording of its own."""
+    """Write four cameras of a sample, spoilt if ``hard``, as a recording of its own."""
     original = load_recording(sample)
     rng = np.random.default_rng(7)
     footage = []
     for camera in original.footage[:: max(1, len(original.footage) // 4)]:
         video, plate = folder / f"{camera.name}.mkv", folder / f"{camera.name}_background.mkv"
-        frames = read_frames(camera.source, FRAMES.start, FRAMES.stop, FRAMES.step)
-        write_video(video, _spoilt(frames, rng, hard), 25.0, codec="ffv1")
+        write_video(video, _spoilt(read_frames(camera.source), rng, hard), 25.0, codec="ffv1")
         assert camera.background is not None
         write_video(plate, _spoilt(read_frames(camera.background), rng, hard), 25.0, codec="ffv1")
         footage.append(Footage(camera.name, video, background=plate))
@@ -92,7 +95,7 @@ def model_scores(sample: Path, *, hard: bool) -> dict[str, tuple[float, float]]:
             target = Path(scratch) / "silhouettes.h5"
             segment_recording(recording, target, ModelOptions(model), workers=2)
             views = [
-                np.mean([overlap(a, b) for a, b in zip(read_masks(target, name), masks, strict=True)])
+                np.mean([overlap(a, b) for a, b in zip(read_masks(target, name, FRAMES), masks, strict=True)])
                 for name, masks in true.items()
             ]
             found[model] = (float(np.mean(views)), float(np.min(views)))

@@ -26,6 +26,7 @@ __all__ = [
     "load_background",
     "noise_curve",
     "spread_frames",
+    "steadied",
     "three_axes",
 ]
 
@@ -36,6 +37,8 @@ _MAD = 1.4826
 _MOST_BYTES = 400_000_000
 #: Samples are taken from this many frames at most: reading them means decoding what lies between.
 _MOST_FRAMES = 2000
+#: Light that changes by less than this share is left alone: rounding would cost more.
+_STEADY = 0.004
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +128,24 @@ def background_of(
     """
     if not images:
         raise InputError("background: no image given")
-    stack = np.stack([three_axes(image) for image in images])
+    stack = steadied(images)
     centre = np.empty(stack.shape[1:], dtype=np.float32)
     spread = np.empty(stack.shape[1:], dtype=np.float32)
     _median_and_spread(stack, centre, spread)
     floor = np.float32(1.0) if noise is None else noise.at(centre)
     return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
+
+
+def steadied(images: Sequence[Bytes]) -> Bytes:
+    """Return (n, H, W, C) the images of one camera under one light: flicker and exposure taken out."""
+    stack = np.stack([three_axes(image) for image in images])
+    reference = stack[len(stack) // 2].astype(np.float32)
+    gains = np.array([light_gain(image, reference) for image in stack])
+    gains /= np.median(gains, axis=0)
+    for image, gain in zip(stack, gains, strict=True):
+        if np.abs(gain - 1.0).max() > _STEADY:
+            image[:] = np.clip(np.rint(image / gain.astype(np.float32)), 0, 255).astype(np.uint8)
+    return stack
 
 
 def spread_frames(

@@ -1,9 +1,8 @@
-"""Models without a background picture: a key colour, infrared backlight, and adaptive ones for drifting light."""
+"""Models without a background picture: a key colour, and a threshold for infrared backlight."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import cv2
 import numpy as np
@@ -12,7 +11,7 @@ from calibration.arrays import Bytes, Floats
 from calibration.errors import InputError
 from capture.background import SCALE
 
-__all__ = ["AdaptiveModel", "ChromaModel", "ThresholdModel", "key_colour"]
+__all__ = ["ChromaModel", "ThresholdModel", "key_colour"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,27 +72,3 @@ class ThresholdModel:
         beyond = (level - grey.astype(np.float32)) * (1.0 if self.dark else -1.0)
         # At the level the evidence is the default of weak evidence, so that the silhouette's edge lies there.
         return np.asarray(np.clip(SCALE * (4.0 + beyond), 0.0, 255.0), dtype=np.uint8)
-
-
-class AdaptiveModel:
-    """OpenCV's adaptive mixtures (MOG2) or nearest neighbours (KNN), for light that drifts.
-
-    Holds a state: images must come in order. Shadows that OpenCV marks count as background.
-    """
-
-    def __init__(self, kind: str = "mog2", *, history: int = 500, rate: float = -1.0) -> None:
-        self._model: Any
-        if kind == "mog2":
-            self._model = cv2.createBackgroundSubtractorMOG2(history=history, varThreshold=16, detectShadows=True)
-        else:
-            self._model = cv2.createBackgroundSubtractorKNN(history=history, dist2Threshold=400, detectShadows=True)
-        self._rate = rate
-
-    def learn(self, image: Bytes) -> None:
-        """Show an image of the empty scene."""
-        self._model.apply(image, None, 0.05)
-
-    def evidence(self, image: Bytes) -> Bytes:
-        """Return (H, W) full evidence where OpenCV sees foreground."""
-        marked = self._model.apply(image, None, self._rate)
-        return np.where(marked == 255, 255, 0).astype(np.uint8)

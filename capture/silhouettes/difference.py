@@ -16,20 +16,27 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.arrays import Bytes, Floats, Singles
+from calibration.arrays import Bools, Bytes, Floats, Singles
 from calibration.compiled import compiled
 from calibration.errors import InputError
 from capture.background import SCALE, Background, light_gain, three_axes
+from capture.background_adaptive import FollowedScene, SurmisedScene
+from capture.background_appearance import disc
 
-__all__ = ["PlateModel", "matched_channels"]
+__all__ = ["FollowingModel", "PlateModel", "matched_channels"]
+
+#: Pixels around a silhouette that a background does not learn from.
+_CLEAR_PX = 4
 
 
 @dataclass(frozen=True, eq=False)
 class PlateModel:
-    """Difference from a background.
+    """Difference from a background, or from the nearest of the states that it may have.
 
     Attributes:
         background: the empty scene.
+        states: other looks of it (mixture, adaptive models).
+        rank: how many of all looks a pixel must resemble to be background: 1 or 2.
         shadow_floor: darkest brightness ratio that is still taken for a shadow; 1 switches suppression off.
         highlight: brightest ratio that is still taken for a reflection of light.
         tint: how much a shadow may change the hue, relative to the brightness.
@@ -39,6 +46,8 @@ class PlateModel:
     shadow_floor: float = 0.5
     highlight: float = 1.15
     tint: float = 0.04
+    states: tuple[Background, ...] = ()
+    rank: int = 1
 
     def evidence(self, image: Bytes) -> Bytes:
         """Return (H, W) the distance from the background in units of 1 / `SCALE` standard deviations."""
@@ -52,7 +61,18 @@ class PlateModel:
         """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
         whole = matched_channels(image, self.background)
         part = (slice(None), slice(None)) if window is None else window
-        frame, centre, spread = whole[part], self.background.centre[part], self.background.spread[part]
+        nearest = self._distance(whole[part], self.background, part, gain)
+        following = nearest if self.rank == 1 else np.full_like(nearest, 255)
+        for state in self.states:
+            found = self._distance(whole[part], state, part, gain)
+            if self.rank > 1:
+                np.minimum(following, np.maximum(nearest, found), out=following)
+            np.minimum(nearest, found, out=nearest)
+        return nearest if self.rank == 1 else following
+
+    def _distance(self, frame: Bytes, background: Background, part: tuple[slice, slice], gain: Floats) -> Bytes:
+        """Return the evidence of a window of an image against one look of the background."""
+        centre, spread = background.centre[part], background.spread[part]
         out = np.empty(frame.shape[:2], dtype=np.uint8)
         if frame.shape[2] == 1:
             _grey_evidence(
@@ -76,6 +96,31 @@ class PlateModel:
                 out,
             )
         return out
+
+
+class FollowingModel:
+    """Difference from a background that follows slow changes. Holds a state: images must come in order."""
+
+    def __init__(self, scene: FollowedScene, *, shadow_floor: float) -> None:
+        self._scene = scene
+        self._surmised = SurmisedScene(scene.states[0].centre)
+        self.shadow_floor = shadow_floor
+
+    def now(self) -> PlateModel:
+        """Return the difference from the background as it is now."""
+        first, *others = self._scene.states
+        return PlateModel(first, shadow_floor=self.shadow_floor, states=tuple(others), rank=self._scene.rank)
+
+    def evidence(self, image: Bytes) -> Bytes:
+        """Return (H, W) the distance from the background as it is now."""
+        return self.now().evidence(image)
+
+    def follow(self, image: Bytes, mask: Bools, light: Floats) -> None:
+        """Learn from an image under the given light (C,), outside the silhouette ``mask`` (H, W) and its edge."""
+        frame = matched_channels(image, self._scene.states[0])
+        free = cv2.dilate(mask.view(np.uint8), disc(_CLEAR_PX)) == 0
+        steady: Singles = (frame / light).astype(np.float32)
+        self._scene.follow(self._surmised.now(steady, free))
 
 
 def matched_channels(image: Bytes, background: Background) -> Bytes:

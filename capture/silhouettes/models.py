@@ -12,13 +12,24 @@ import numpy as np
 
 from calibration.arrays import Bools, Bytes, Floats
 from calibration.errors import InputError, nearest
-from capture.background import SCALE, NoiseCurve, background_of, load_background, noise_curve, spread_frames
-from capture.background_appearance import AppearanceModel, Surroundings, sitting_place
-from capture.background_keys import AdaptiveModel, ThresholdModel, key_colour
+from capture.background import (
+    SCALE,
+    Background,
+    NoiseCurve,
+    background_of,
+    load_background,
+    noise_curve,
+    spread_frames,
+    steadied,
+)
+from capture.background_adaptive import NearestSamples, RunningMixture
+from capture.background_appearance import AppearanceModel, Surroundings, disc, sitting_place
+from capture.background_keys import ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
+from capture.background_uncovered import brightest_modes, ground_of, temporal_modes
 from capture.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
-from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.still import activity, still_parts
 from capture.video import read_frames
 
@@ -47,6 +58,11 @@ MODELS = {
 }
 _NEED_BACKGROUND = ("plate", "mixture")
 _COVERED = 0.6
+#: Images of the recording from which a background without plate is put together, and rounds of doing so.
+_LOOKED_AT = 48
+_ROUNDS = 2
+#: Pixels around a silhouette that are not taken for background.
+_CLEAR_PX = 4
 #: Darkest ratio taken for a shadow in colour (False) and in grey (True), where no hue tells dark skin from shade.
 _SHADOW_FLOORS = {False: 0.6, True: 0.5}
 #: Holes of up to this share of the silhouette are looked at again without the shadow rule.
@@ -102,17 +118,24 @@ class CameraModel:
     @property
     def in_order(self) -> bool:
         """Whether the model has a state and must see every image once, in order."""
-        return isinstance(self.model, AdaptiveModel)
+        return isinstance(self.model, FollowingModel)
 
     def silhouette(self, image: Bytes) -> Bools:
-        """Return the silhouette (H, W) in an image."""
-        if not isinstance(self.model, PlateModel):
-            return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
-        light = self.model.light(image)
-        mask = silhouette_of(self._moving(self.model.evidence_in(image, None, light)), self.cleaning)
-        if self.model.shadow_floor < 1.0:
-            return self._without_false_shadows(image, self.model, mask, light)
-        return mask
+        """Return the silhouette (H, W) in an image, and let a model that holds a state go on to the next."""
+        if isinstance(self.model, FollowingModel):
+            now = self.model.now()
+            light = now.light(image)
+            mask = self._differing(image, now, light)
+            self.model.follow(image, mask, light)
+            return mask
+        if isinstance(self.model, PlateModel):
+            return self._differing(image, self.model, self.model.light(image))
+        return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
+
+    def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
+        """Return the silhouette of what differs from a background."""
+        mask = silhouette_of(self._moving(model.evidence_in(image, None, light)), self.cleaning)
+        return self._without_false_shadows(image, model, mask, light) if model.shadow_floor < 1.0 else mask
 
     def _moving(self, evidence: Bytes) -> Bytes:
         """Take still parts out of the evidence, in place."""
@@ -203,14 +226,12 @@ def camera_model(
     grey = is_grey(samples[0])
     samples = [image[:, :, 0] if grey and image.ndim == 3 else image for image in samples]
     noise = measured_noise(footage.source, frames, grey)
+    if name == "moving":
+        place = _sitting_place(footage, options, samples, grey, noise)
+        if place is not None:
+            return SittingSubject(place, grey)
     model = _evidence_model(name, footage, options, samples, grey, noise)
     made = CameraModel(name, model, options.cleaning, grey)
-    if name == "moving":
-        place = sitting_place(samples)
-        found = np.logical_or.reduce([made.silhouette(image) for image in samples])
-        # A subject that moves is found all over the region that it livens; one that sits, at its rim only.
-        if place is not None and (found[place.window] & place.lively).sum() < _COVERED * place.lively.sum():
-            return SittingSubject(place, grey)
     if isinstance(model, PlateModel):
         masks = [made.silhouette(image) for image in samples]
         moves = activity(samples, model.background.spread.max(axis=2))
@@ -220,26 +241,59 @@ def camera_model(
     return made
 
 
+def _sitting_place(
+    footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
+) -> Surroundings | None:
+    """Return where a sitting subject lives; None if the subject moves.
+
+    Against the median of the recording a subject that moves is found all over the region that it livens, at one time
+    or another; one that sits, at its rim only.
+    """
+    place = sitting_place(samples)
+    if place is None:
+        return None
+    median = background_of(spread_frames(footage.source, _LOOKED_AT, gray=grey), noise, most_spread=2.0)
+    model = CameraModel("moving", PlateModel(median, shadow_floor=_floor(options, grey)), options.cleaning, grey)
+    found = np.logical_or.reduce([model.silhouette(image) for image in samples])
+    sits = (found[place.window] & place.lively).sum() < _COVERED * place.lively.sum()
+    return place if sits else None
+
+
+def _floor(options: ModelOptions, grey: bool) -> float:
+    return _SHADOW_FLOORS[grey] if options.shadow_floor is None else options.shadow_floor
+
+
 def _evidence_model(
     name: str, footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
 ) -> EvidenceModel:
-    floor = _SHADOW_FLOORS[grey] if options.shadow_floor is None else options.shadow_floor
+    floor = _floor(options, grey)
     if name == "plate" and footage.background is not None:
         return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
-        return fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
+        first, *others = fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
+        return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
-        images = spread_frames(footage.source, 48, gray=grey)
-        return PlateModel(background_of(images, noise, most_spread=2.0), shadow_floor=floor)
+        return PlateModel(_uncovered(footage, noise, floor, grey), shadow_floor=floor)
     if name in ("mog2", "knn"):
-        model = AdaptiveModel(name)
         if footage.background is not None:
-            for _, image in read_frames(footage.background, gray=grey):
-                model.learn(image)
+            empty = spread_frames(footage.background, 32, gray=grey)
         else:
-            for image in samples:
-                model.learn(image)
-        return model
+            ground = np.clip(np.rint(_uncovered(footage, noise, floor, grey).centre), 0, 255)
+            empty = [ground.astype(np.uint8)]
+        scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
+        return FollowingModel(scene, shadow_floor=floor)
     if name == "chroma":
         return key_colour(samples[0])
     return ThresholdModel(dark=name == "backlight")
+
+
+def _uncovered(footage: Footage, noise: NoiseCurve, floor: float, grey: bool) -> Background:
+    """Return the background of a recording without plate, from what its subject uncovers."""
+    stack = steadied(spread_frames(footage.source, _LOOKED_AT, gray=grey))
+    found = ground_of(temporal_modes(stack, noise), noise)
+    for _ in range(_ROUNDS):
+        made = CameraModel("moving", PlateModel(found, shadow_floor=floor), Cleaning(), grey)
+        grown = [cv2.dilate(made.silhouette(image).view(np.uint8), disc(_CLEAR_PX)) for image in stack]
+        free = np.stack(grown) == 0
+        found = brightest_modes(temporal_modes(stack, noise, free), free.sum(axis=0, dtype=np.int32), noise)
+    return found
