@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -32,8 +34,13 @@ def data_uri(image: Bytes, quality: int = 82) -> str:
 def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
     """Return the camera's image of a recording frame, in colour; None where it has none."""
     footage = next(f for f in findings.recording.footage if f.name == camera)
-    at = frame + round(footage.offset_frames)
-    for _, image in read_frames(footage.source, max(at, 0), at + 1):
+    return _decoded(footage.source, frame + round(footage.offset_frames))
+
+
+@lru_cache(maxsize=32)
+def _decoded(source: Path, at: int) -> Bytes | None:
+    """Return an image of a video or a folder, read-only; the same one is drawn over several times."""
+    for _, image in read_frames(source, max(at, 0), at + 1):
         return _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
     return None
 

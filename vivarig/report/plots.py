@@ -37,6 +37,14 @@ def _uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
+def _margins(figure: Figure, edges: tuple[float, float, float, float], gaps: tuple[float, float]) -> None:
+    """Leave room at left, right, bottom, top, inches, and between plots, as shares of one: to find them costs more."""
+    (width, height), (left, right, bottom, top) = figure.get_size_inches(), edges
+    figure.subplots_adjust(
+        left / width, bottom / height, 1 - right / width, 1 - top / height, wspace=gaps[0], hspace=gaps[1]
+    )
+
+
 def _curve(ax: Any, values: Floats, step: float = 1.0, **style: Any) -> None:
     """Draw values over ``step`` times their index; of very many, the least and the greatest of each short stretch."""
     count = len(values)
@@ -71,9 +79,9 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
     if sigma is not None:
         rows.append(("skeleton: median joint\n1 sigma (mm)", lambda ax, _: _sigma(ax, sigma)))
     figure, axes = pyplot.subplots(
-        max(len(rows), 1), 1, figsize=(10, 1.9 * max(len(rows), 1) + 0.4), sharex=True, layout="constrained",
-        squeeze=False,
-    )  # fmt: skip
+        max(len(rows), 1), 1, figsize=(10, 1.9 * max(len(rows), 1) + 0.4), sharex=True, squeeze=False
+    )
+    _margins(figure, (0.85, 0.4, 0.45, 0.12), (0.2, 0.12))
     for ax, (label, draw) in zip(axes[:, 0], rows, strict=False):
         draw(ax, findings)
         ax.set_ylabel(label, fontsize=8)
@@ -147,9 +155,8 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     """Return joint angles (T, K) over time, a small plot each."""
     columns = 3
     rows = -(-len(names) // columns)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=(10, 1.5 * rows + 0.3), sharex=True, layout="constrained", squeeze=False
-    )
+    figure, axes = pyplot.subplots(rows, columns, figsize=(10, 1.5 * rows + 0.3), sharex=True, squeeze=False)
+    _margins(figure, (0.4, 0.1, 0.4, 0.25), (0.15, 0.35))
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
         _curve(ax, np.where(trust < 2, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
         _curve(ax, np.where(trust == 0, values, np.nan), 1.0 / rate_hz, color=INK, lw=1)
