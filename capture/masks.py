@@ -49,6 +49,8 @@ class MaskFlag(IntFlag):
     TOUCHES_BORDER = 8
     CONTRADICTED = 16
     REPAIRED = 32
+    SUBJECTS_TOUCH = 64
+    IDENTITY_UNSURE = 128
 
 
 class MaskWriter:

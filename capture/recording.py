@@ -3,6 +3,7 @@
     name = "mouse_07"
     rate_hz = 120.0
     subject = "mouse"          # built-in, or a folder made by `vivarig subject`
+    subjects = 1               # optional: how many are in the scene
     rig = "rig.toml"           # optional: a recording may wait for its calibration
 
     [cameras.cam01]            # one table per camera, in the rig's order
@@ -17,6 +18,7 @@ Everything the program makes goes to ``results/``; nothing that the user brought
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from calibration.tables import Table, read_toml
 
 __all__ = ["Footage", "Recording", "load_recording", "save_recording"]
 
-_KEYS = ("name", "rate_hz", "subject", "rig", "cameras", "meshes", "lengths", "notes")
+_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "cameras", "meshes", "lengths", "notes")
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 
 
@@ -43,7 +45,8 @@ class Footage:
         name: the camera's name, as in the rig.
         source: video file or folder of images.
         background: plate, clip or folder without the subject, if there is one.
-        masks: silhouettes the user brings (folder of PNG, video or COCO JSON), if any.
+        masks: silhouettes the user brings (folder of PNG, video or COCO JSON), if any; or those of one subject out of
+            several, an HDF5 file like ``silhouettes.h5`` whose rows are the recording's frames.
         kind: "light" or "xray".
         offset_frames: frames by which this camera's clock is late: recording frame i is its frame i + offset.
     """
@@ -68,6 +71,7 @@ class Recording:
         rig: its cameras in the order of ``footage``, None before calibration.
         footage: one per camera.
         meshes: folder of meshes that were tracked instead of images, if any.
+        subjects: how many are in the scene.
     """
 
     folder: Path
@@ -77,6 +81,7 @@ class Recording:
     rig: Rig | None
     footage: tuple[Footage, ...]
     meshes: Path | None = None
+    subjects: int = 1
 
     @property
     def results(self) -> Path:
@@ -124,6 +129,7 @@ def load_recording(folder: Path | str) -> Recording:
         rig=rig,
         footage=footage,
         meshes=meshes,
+        subjects=root.whole("subjects", 1, least=1),
     )
 
 
@@ -164,15 +170,24 @@ def _matching(rig: Rig, footage: tuple[Footage, ...], file: Path, rig_file: Path
     return rig.subset(wanted)
 
 
-def save_recording(recording: Recording, *, rig_file: str = "rig.toml") -> Path:
-    """Write ``recording.toml`` into the recording's folder and return its path."""
+def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: Path | None = None) -> Path:
+    """Write ``recording.toml`` into the recording's folder and return its path.
+
+    Paths in the folder, or in the folder ``within`` that holds it, are written relative to it.
+    """
 
     def relative(path: Path) -> str:
-        return path.relative_to(recording.folder).as_posix() if path.is_relative_to(recording.folder) else str(path)
+        if path.is_relative_to(recording.folder):
+            return path.relative_to(recording.folder).as_posix()
+        if within is not None and path.is_relative_to(within):
+            return Path(os.path.relpath(path, recording.folder)).as_posix()
+        return str(path)
 
     content: dict[str, Any] = {"name": recording.name, "rate_hz": recording.rate_hz}
     if recording.subject is not None:
         content["subject"] = recording.subject
+    if recording.subjects != 1:
+        content["subjects"] = recording.subjects
     if recording.rig is not None:
         content["rig"] = rig_file
     if recording.meshes is not None:

@@ -25,6 +25,8 @@ class HullFlag(IntFlag):
     CUT_BY_BOUNDS = 64
     VIEW_LEFT_OUT = 128
     LOW_AGREEMENT = 256
+    SUBJECTS_TOUCH = 512
+    IDENTITY_UNSURE = 1024
 
 
 _WORDS = {
@@ -37,6 +39,8 @@ _WORDS = {
     HullFlag.CUT_BY_BOUNDS: "cut by the bounding box",
     HullFlag.VIEW_LEFT_OUT: "some views were flagged and left out",
     HullFlag.LOW_AGREEMENT: "its silhouettes disagree with the input",
+    HullFlag.SUBJECTS_TOUCH: "subjects touch: the hull holds more than one of them",
+    HullFlag.IDENTITY_UNSURE: "from here on the subject may be another one (they parted, or moved too far)",
 }
 
 

@@ -21,7 +21,7 @@ from capture.hull.store import create_hulls
 from capture.masks import MaskFlag, mask_cameras, masks_in, read_flags
 from capture.results import open_results
 
-__all__ = ["HullOptions", "HullReport", "reconstruct_hulls"]
+__all__ = ["HullOptions", "HullReport", "reconstruct_hulls", "views_not_flagged"]
 
 _CHUNK = 16
 
@@ -121,23 +121,32 @@ def reconstruct_hulls(
     return report
 
 
+def views_not_flagged(codes: NDArray[np.uint16]) -> Bools:
+    """Return (C,) the views of a frame that no other contradicts, by their `MaskFlag` codes; all if few remain."""
+    good = (codes & (MaskFlag.CONTRADICTED | MaskFlag.NO_FRAME)) == 0
+    seen = (codes & (MaskFlag.EMPTY | MaskFlag.FULL)) == 0
+    return np.asarray(good if np.count_nonzero(good & seen) >= 3 else np.ones(len(codes), dtype=bool))
+
+
 def _frame_hull(masks: list[Bools], codes: NDArray[np.uint16], rig: Rig, options: HullOptions) -> Hull:
-    views = np.ones(len(masks), dtype=bool)
-    if options.leave_out_flagged:
-        good = (codes & (MaskFlag.CONTRADICTED | MaskFlag.NO_FRAME)) == 0
-        seen = (codes & (MaskFlag.EMPTY | MaskFlag.FULL)) == 0
-        if np.count_nonzero(good & seen) >= 3:
-            views = good
+    views = views_not_flagged(codes) if options.leave_out_flagged else np.ones(len(masks), dtype=bool)
     if options.engine == "exact":
         hull = exact_hull(masks, rig, views=views, wanted_views=options.wanted_views)
-        return _flagged(hull, options)
-    hull = implicit_hull(
-        masks, rig, None, options.voxel_mm, views=views, tolerated=options.tolerated, wanted_views=options.wanted_views
-    )
-    return _flagged(hull, options)
-
-
-def _flagged(hull: Hull, options: HullOptions) -> Hull:
+    else:
+        hull = implicit_hull(
+            masks,
+            rig,
+            None,
+            options.voxel_mm,
+            views=views,
+            tolerated=options.tolerated,
+            wanted_views=options.wanted_views,
+        )
+    flags = HullFlag(hull.flags)
     if not hull.is_empty and np.nanmean(hull.agreement) < options.least_agreement:
-        return replace(hull, flags=int(hull.flags | HullFlag.LOW_AGREEMENT))
-    return hull
+        flags |= HullFlag.LOW_AGREEMENT
+    if (codes & MaskFlag.SUBJECTS_TOUCH).any():
+        flags |= HullFlag.SUBJECTS_TOUCH
+    if (codes & MaskFlag.IDENTITY_UNSURE).any():
+        flags |= HullFlag.IDENTITY_UNSURE
+    return replace(hull, flags=int(flags))

@@ -88,6 +88,7 @@ class ModelOptions:
         repair: let the other views drop contradicted parts and fill holes.
         margin_px: pixels added around each silhouette; None: none, but for a sitting subject without plate, whose
             edge is least certain, `capture.silhouettes.sitting.SITTING_MARGIN` (a hull loses what any view loses).
+        subjects: how many are to be told apart; None: as the recording says.
     """
 
     model: str = "auto"
@@ -95,6 +96,7 @@ class ModelOptions:
     shadow_floor: float | None = None
     repair: bool = True
     margin_px: int | None = None
+    subjects: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

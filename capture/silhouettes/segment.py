@@ -17,16 +17,18 @@ from calibration.arrays import Bools, Bytes, Floats, Singles
 from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.background_appearance import disc
-from capture.masks import MaskFlag, create_masks, user_masks
-from capture.recording import Recording
+from capture.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
+from capture.recording import Footage, Recording
+from capture.results import open_results
 from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Source, prepare_models
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
+from capture.silhouettes.subjects import MOST_SUBJECTS
 from capture.video import probe, read_frames
 
-__all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording"]
+__all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 
 _CHUNK = 16
 Model = CameraModel | SittingModel | None
@@ -67,15 +69,39 @@ def _sources(recording: Recording) -> tuple[list[Source], int]:
                     f"camera '{source.footage.name}': the video is {source.size[0]} x {source.size[1]} px, "
                     f"its calibration {size[0]} x {size[1]}"
                 )
-    total = max(0, min(source.frames - source.offset for source in sources))
+    stored = [mask_cameras(one.footage.masks)[1] for one in sources if one.footage.masks and _is_stored(one.footage)]
+    total = max(0, min([source.frames - source.offset for source in sources] + stored))
     if total == 0:
         raise InputError(f"{recording.folder}: the cameras have no frame in common (see their offsets)")
     return sources, total
 
 
+def _is_stored(footage: Footage) -> bool:
+    """Return whether a camera's masks are those of one subject out of several, row by row."""
+    return footage.masks is not None and footage.masks.suffix == ".h5"
+
+
+def _brought_flags(footage: Footage, start: int, last: int) -> NDArray[np.uint16]:
+    """Return (n,) what is known of a subject among several: whether it touches another, or may be another."""
+    if footage.masks is None or not _is_stored(footage):
+        return np.zeros(last - start, dtype=np.uint16)
+    told = read_flags(footage.masks)[start:last, 0]
+    return told & np.uint16(MaskFlag.SUBJECTS_TOUCH | MaskFlag.IDENTITY_UNSURE)
+
+
 def count_frames(recording: Recording) -> int:
     """Return the number of frames that all light cameras of a recording have."""
     return _sources(recording)[1]
+
+
+def subjects_of(recording: Recording, options: ModelOptions) -> int:
+    """Return how many subjects are to be told apart."""
+    count = recording.subjects if options.subjects is None else options.subjects
+    if not 1 <= count <= MOST_SUBJECTS:
+        raise InputError(f"subjects: wanted a number from 1 to {MOST_SUBJECTS}, got {count}")
+    if count > 1 and recording.rig is None:
+        raise InputError(f"{recording.folder}: {count} subjects are told apart in space, which needs a rig.toml")
+    return count
 
 
 def learn_models(
@@ -123,12 +149,14 @@ def segment_recording(
     agreement = np.full((count, len(sources)), np.nan, dtype=np.float32)
     flags = np.zeros((count, len(sources)), dtype=np.uint16)
     threads = workers or os.cpu_count() or 1
+    brought = [_brought_flags(source.footage, start, last) for source in sources]
     with ThreadPoolExecutor(threads) as pool:
         if models is None:
             models = prepare_models(sources, start, last, chosen, rig, pool)
         streams = [_stream(source, model, start, last) for source, model in zip(sources, models, strict=True)]
         sizes = [source.size for source in sources]
-        with create_masks(target, names, sizes, count, _parameters(chosen, models, names, start)) as writer:
+        parameters = _parameters(chosen, models, names, start, subjects_of(recording, chosen))
+        with create_masks(target, names, sizes, count, parameters) as writer:
             for first in range(0, count, _CHUNK):
                 chunk = min(_CHUNK, count - first)
 
@@ -142,6 +170,8 @@ def segment_recording(
 
                 scores = np.array(list(pool.map(judge, range(chunk))))
                 here = slice(first, first + chunk)
+                for part, told in zip(parts, brought, strict=True):
+                    part.flags |= told[here]
                 packed = pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
                 for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
                     score = scores[:, index].astype(np.float32)
@@ -158,6 +188,11 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
     """Yield the images (or brought masks) of the recording's frames, None where a camera has none."""
     first = start + source.offset
     if model is None and source.footage.masks is not None:
+        if _is_stored(source.footage):
+            with open_results(source.footage.masks, stage="silhouettes") as file:
+                for frame in range(start, last):
+                    yield masks_in(file, source.footage.name, frame)[0].view(np.uint8)
+            return
         for index, mask in enumerate(user_masks(source.footage.masks, last + source.offset, source.size)):
             if index >= first:
                 yield mask.view(np.uint8)
@@ -169,7 +204,9 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
         yield image
 
 
-def _parameters(options: ModelOptions, models: Sequence[Model], names: Sequence[str], start: int) -> dict[str, Any]:
+def _parameters(
+    options: ModelOptions, models: Sequence[Model], names: Sequence[str], start: int, subjects: int
+) -> dict[str, Any]:
     """Return what the file should say about how it was made, tuned values included."""
     cameras: dict[str, dict[str, Any]] = {}
     for name, model in zip(names, models, strict=True):
@@ -178,13 +215,16 @@ def _parameters(options: ModelOptions, models: Sequence[Model], names: Sequence[
             continue
         floor = model.model.shadow_floor if isinstance(model.model, PlateModel) else None
         cameras[name] = {"model": model.name, "shadow_floor": floor, **asdict(model.cleaning)}
-    return {
+    parameters = {
         "model": options.model,
         "repair": options.repair,
         "margin_px": options.margin_px,
         "start": start,
         "cameras": cameras,
     }
+    if subjects > 1:
+        parameters["subjects"] = subjects
+    return parameters
 
 
 @dataclass(eq=False)

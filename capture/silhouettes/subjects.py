@@ -1,8 +1,9 @@
-"""Several subjects in one frame: silhouettes split into labelled parts that mean the same subject in every view.
+"""Several subjects in one frame: silhouettes split into parts that mean the same subject in every view.
 
 The hull of all silhouettes falls into separate solids; the largest are the subjects (smaller ones are phantoms, where
-the cones of different subjects cross). Each is drawn into each view and names the pixels of the silhouette there.
-Solids that touch are one subject until they part.
+the cones of different subjects cross, or crumbs of a thin part). Each is drawn into each view and names the pixels of
+the silhouette there. Where one hides another the pixels belong to both: a silhouette may be too large, never too small.
+Subjects that touch are one solid until they part.
 """
 
 from __future__ import annotations
@@ -12,88 +13,86 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from calibration.arrays import Bools, Bytes, Floats
+from calibration.arrays import Bools, Floats
 from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.hull.marching import enclosed_volume
 
-__all__ = ["SHARED", "LabelledFrame", "label_subjects"]
+__all__ = ["MOST_SUBJECTS", "Solid", "solids_of"]
 
-#: Label of pixels where one subject hides another.
-SHARED = 255
+#: More than this are not told apart.
+MOST_SUBJECTS = 16
+#: A solid smaller than this share of the largest is no subject.
+_LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledFrame:
-    """The subjects of one frame.
+class Solid:
+    """One connected part of the hull of a frame.
 
     Attributes:
-        labels: per camera (H, W): 0 background, 1, 2, ... the subjects, `SHARED` where several lie behind each other.
-        centres: (n, 3) middle of each subject's vertices, mm; NaN where a subject of the frame before was not found.
-        volumes: (n,) mm^3.
+        centre: (3,) middle of its vertices, mm.
+        low, high: (3,) corners of its box, mm.
+        volume: mm^3.
+        masks: per camera (H, W): the part of the silhouette that may show it.
     """
 
-    labels: list[Bytes]
-    centres: Floats
-    volumes: Floats
+    centre: Floats
+    low: Floats
+    high: Floats
+    volume: float
+    masks: list[Bools]
 
 
-def label_subjects(
-    masks: Sequence[Bools], rig: Rig, most: int, *, previous: LabelledFrame | None = None
-) -> LabelledFrame:
-    """Split the silhouettes of one frame, one mask (H, W) per camera, into at most ``most`` subjects.
+def solids_of(masks: Sequence[Bools], rig: Rig, most: int, *, views: Bools | None = None) -> list[Solid]:
+    """Return the solids in the hull of one frame that are large enough for a subject, by falling volume.
 
-    Subjects are numbered by falling volume, or as the nearest ones of ``previous``.
+    Args:
+        masks: one (H, W) per camera.
+        rig: the cameras.
+        most: return that many at most.
+        views: (C,) False leaves a view out of the hull; its silhouette is split all the same.
     """
-    if not 1 <= most < SHARED:
-        raise InputError(f"subjects: wanted a number from 1 to {SHARED - 1}, got {most}")
-    hull = implicit_hull(masks, rig, sharp=False, score=False)
-    labels = [np.zeros(mask.shape, dtype=np.uint8) for mask in masks]
+    if not 1 <= most <= MOST_SUBJECTS:
+        raise InputError(f"subjects: wanted a number from 1 to {MOST_SUBJECTS}, got {most}")
+    hull = implicit_hull(masks, rig, views=views, sharp=False, score=False)
     if hull.is_empty:
-        return LabelledFrame(labels, np.full((0, 3), np.nan), np.zeros(0))
+        return []
     first, second = hull.faces[:, [0, 1, 2]].ravel(), hull.faces[:, [1, 2, 0]].ravel()
     size = len(hull.vertices)
     graph = coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(size, size))
-    number, solid = connected_components(graph, directed=False)
-    parts = [hull.faces[solid[hull.faces[:, 0]] == index] for index in range(number)]
-    volumes = np.array([enclosed_volume(hull.vertices, faces) if len(faces) else 0.0 for faces in parts])
-    largest = np.argsort(-volumes, kind="stable")[:most]
-    centres = np.array([hull.vertices[solid == index].mean(axis=0) for index in largest])
-    names = np.arange(len(largest), dtype=np.int64)
-    if previous is not None and len(previous.centres):
-        names = _matched(centres, previous.centres)
-    all_centres = np.full((int(names.max()) + 1, 3), np.nan)
-    all_volumes = np.zeros(len(all_centres))
-    all_centres[names], all_volumes[names] = centres, volumes[largest]
-    for index, (camera, mask) in enumerate(zip(rig, masks, strict=True)):
-        drawn = [mesh_silhouette(camera, hull.vertices, parts[which]) for which in largest]
-        labels[index] = _named(mask, drawn, names)
-    return LabelledFrame(labels, all_centres, all_volumes)
+    number, part = connected_components(graph, directed=False)
+    pieces = [hull.faces[part[hull.faces[:, 0]] == index] for index in range(number)]
+    volumes = np.array([enclosed_volume(hull.vertices, faces) if len(faces) else 0.0 for faces in pieces])
+    chosen = [int(k) for k in np.argsort(-volumes, kind="stable")[:most] if volumes[k] >= _LEAST_SHARE * volumes.max()]
+    named: list[list[Bools]] = [[] for _ in chosen]
+    for camera, mask in zip(rig, masks, strict=True):
+        drawn = [mesh_silhouette(camera, hull.vertices, pieces[index]) for index in chosen]
+        for own, pixels in zip(named, _shares(mask, drawn), strict=True):
+            own.append(pixels)
+    solids = []
+    for index, own in zip(chosen, named, strict=True):
+        points = hull.vertices[part == index]
+        solids.append(Solid(points.mean(axis=0), points.min(axis=0), points.max(axis=0), float(volumes[index]), own))
+    return solids
 
 
-def _matched(centres: Floats, before: Floats) -> NDArray[np.int64]:
-    """Return (n,) numbers of the nearest subjects of the frame before; new ones are counted on."""
-    away = np.linalg.norm(centres[:, None] - before[None], axis=2)
-    rows, columns = linear_sum_assignment(np.where(np.isfinite(away), away, 1e9))
-    names = np.full(len(centres), -1, dtype=np.int64)
-    names[rows] = columns
-    new = np.flatnonzero(names < 0)
-    names[new] = len(before) + np.arange(len(new))
-    return names
+def _shares(mask: Bools, drawn: Sequence[Bools]) -> list[Bools]:
+    """Return each solid's pixels (H, W) of a silhouette: where it is drawn, and what hangs together with it.
 
-
-def _named(mask: Bools, drawn: Sequence[Bools], names: NDArray[np.int64]) -> Bytes:
-    """Return (H, W) labels of a silhouette: the subject drawn there, at the rim the nearest one."""
-    covered = np.sum(drawn, axis=0)
+    Pixels without a solid (a tail too thin for the hull's cells) that hang together with several go to the nearest.
+    """
+    if len(drawn) == 1:
+        return [mask.copy()]
     away = np.stack([cv2.distanceTransform((~one).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) for one in drawn])
-    label: Bytes = (names[away.argmin(axis=0)] + 1).astype(np.uint8)
-    label[covered > 1] = SHARED
-    label[~mask] = 0
-    return label
+    count, blob = cv2.connectedComponents(mask.view(np.uint8), connectivity=8)
+    held = np.array([np.bincount(blob[mask & one], minlength=count) > 0 for one in drawn])  # (solids, blobs)
+    open_to = held | ~held.any(axis=0)
+    nearest = np.where(open_to[:, blob], away, np.inf).argmin(axis=0)
+    free = ~np.any(drawn, axis=0)
+    return [mask & (one | (free & (nearest == index))) for index, one in enumerate(drawn)]

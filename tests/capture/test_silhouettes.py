@@ -32,7 +32,6 @@ from capture.silhouettes.models import CameraModel
 from capture.silhouettes.ray_agreement import ray_agreement
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
-from capture.silhouettes.subjects import SHARED, LabelledFrame, label_subjects
 from capture.silhouettes.thin_ends import follow_thin_end
 from capture.video import write_video
 
@@ -294,28 +293,6 @@ def test_unknown_model_and_missing_background_are_refused(tmp_path: Path, rng: n
     with pytest.raises(InputError, match="camera 'cam0': the masks model needs masks"):
         segment_recording(recording, options=ModelOptions("masks"))
     assert not (recording.results / "silhouettes.h5").exists()
-
-
-def test_two_subjects_keep_their_names_in_all_views_and_frames() -> None:
-    first = [[truth(view, f) for view in RIG] for f in (0, 1)]  # type: ignore[arg-type]
-    second = [[truth(view, f) for view in RIG] for f in (FRAMES - 1, FRAMES - 2)]  # type: ignore[arg-type]
-    both = [[a | b for a, b in zip(*pair, strict=True)] for pair in zip(first, second, strict=True)]
-    frame = label_subjects(both[0], RIG, 2)
-    one = int(np.argmin(np.linalg.norm(frame.centres - ball_centre(0), axis=1)))
-    # The hull of four views is larger than the ball but around it.
-    assert np.linalg.norm(frame.centres[one] - ball_centre(0)) < 15
-    following = label_subjects(both[1], RIG, 2, previous=LabelledFrame(frame.labels, frame.centres, frame.volumes))
-    for step, found in enumerate((frame, following)):
-        for view, labels in enumerate(found.labels):
-            alone = first[step][view] & ~second[step][view]
-            assert (labels[alone] == one + 1).mean() > 0.97
-            hidden = first[step][view] & second[step][view]
-            assert not hidden.any() or (labels[hidden] == SHARED).mean() > 0.9
-            assert not labels[~both[step][view]].any()
-    with pytest.raises(InputError, match="subjects: wanted a number from 1 to 254, got 0"):
-        label_subjects(both[0], RIG, 0)
-    nothing = label_subjects([np.zeros_like(mask) for mask in both[0]], RIG, 2)
-    assert len(nothing.centres) == 0 and not any(labels.any() for labels in nothing.labels)
 
 
 def test_lines_of_sight_confirm_what_the_hull_does() -> None:

@@ -12,12 +12,16 @@ from capture.hull.sequence import HullOptions, HullReport, reconstruct_hulls
 from capture.hull.store import read_hulls
 from capture.posture import posture_table, write_posture
 from capture.recording import Recording, load_recording
+from capture.silhouettes.subject_recordings import subject_recordings
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "hull_options", "run", "summary"]
 
-HELP = "Reconstruct the visual hull of each frame from results/silhouettes.h5 into results/hull.h5."
+HELP = (
+    "Reconstruct the visual hull of each frame from results/silhouettes.h5 into results/hull.h5; of each subject in "
+    "results/subject_1, ... where there are several."
+)
 EXAMPLE = """  vivarig hull mouse_07
   vivarig hull mouse_07 --voxel 2 --robust 1 --posture posture.csv"""
 
@@ -54,6 +58,20 @@ def hull_options(args: argparse.Namespace) -> HullOptions:
 def run(args: argparse.Namespace) -> CommandReport:
     """Reconstruct the hulls."""
     recording = load_recording(args.recording)
+    subjects = subject_recordings(recording)
+    if not subjects:
+        return _hulls(args, recording)
+    reports = []
+    for number, one in enumerate(subjects, start=1):
+        posture = args.posture and args.posture.with_stem(f"{args.posture.stem}_{number}")
+        reports.append(_hulls(argparse.Namespace(**{**vars(args), "posture": posture}), one))
+    lines = [f"subject {k}: {line}" for k, one in enumerate(reports, start=1) for line in one.lines]
+    reason = "; ".join(f"subject {k}: {one.reason}" for k, one in enumerate(reports, start=1) if one.reason)
+    return CommandReport(lines, {"subjects": [one.numbers for one in reports]}, not reason, reason)
+
+
+def _hulls(args: argparse.Namespace, recording: Recording) -> CommandReport:
+    """Reconstruct the hulls of one subject."""
     with progress_callback("hulls") as on_progress:
         report = reconstruct_hulls(
             recording.results / "silhouettes.h5",

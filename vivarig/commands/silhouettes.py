@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from capture.masks import MaskFlag
 from capture.recording import Recording, load_recording
 from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recording
-from capture.silhouettes.segment import SilhouetteReport
+from capture.silhouettes.segment import SilhouetteReport, subjects_of
 from capture.silhouettes.sheets import contact_sheet
+from capture.silhouettes.subject_recordings import drop_subjects, split_subjects, subject_recordings
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
@@ -19,7 +21,8 @@ __all__ = ["EXAMPLE", "HELP", "add_arguments", "model_options", "run", "summary"
 
 HELP = "Cut the subject out of each camera's images and write results/silhouettes.h5."
 EXAMPLE = """  vivarig silhouettes mouse_07
-  vivarig silhouettes mouse_07 --model moving --sheet look.png --json silhouettes.json"""
+  vivarig silhouettes mouse_07 --model moving --sheet look.png --json silhouettes.json
+  vivarig silhouettes two_mice --subjects 2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sits and has no plate)",
     )
     parser.add_argument(
+        "--subjects",
+        type=int,
+        default=None,
+        metavar="N",
+        help="how many subjects to tell apart (default: as recording.toml says, else 1); each becomes a recording of "
+        "its own, results/subject_1, ...",
+    )
+    parser.add_argument(
         "--sheet", type=Path, metavar="FILE", help="also write a contact sheet (PNG or JPEG) for your eyes"
     )
     parser.add_argument("--start", type=int, default=0, help="first frame")
@@ -56,12 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """Return how silhouettes are wanted."""
     cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
-    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair, args.margin)
+    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair, args.margin, args.subjects)
 
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Segment the recording."""
     recording = load_recording(args.recording)
+    drop_subjects(recording)
     with progress_callback("silhouettes") as on_progress:
         report = segment_recording(
             recording,
@@ -75,7 +87,7 @@ def run(args: argparse.Namespace) -> CommandReport:
 
 
 def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteReport) -> CommandReport:
-    """Say how the silhouettes came out, and draw them if asked."""
+    """Say how the silhouettes came out, tell subjects apart and draw them if asked."""
     frames = len(report.flags)
     lines = [f"{frames} frames, {len(report.names)} cameras: results/silhouettes.h5"]
     found = (report.flags & (MaskFlag.NO_FRAME | MaskFlag.EMPTY | MaskFlag.FULL)) == 0
@@ -102,4 +114,30 @@ def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteRe
         "mean_area_px": report.area.mean(axis=0),
     }
     reason = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
+    count = subjects_of(recording, model_options(args))
+    if count > 1:
+        said, numbers["subjects"] = _told_apart(args, recording, count)
+        lines += said
     return CommandReport(lines, numbers, not reason, reason)
+
+
+def _told_apart(args: argparse.Namespace, recording: Recording, count: int) -> tuple[list[str], list[dict[str, Any]]]:
+    """Make a recording of each subject, with its own silhouettes; return what to say of each, in words and numbers."""
+    with progress_callback("subjects") as on_progress:
+        split = split_subjects(recording, count, workers=args.workers, on_progress=on_progress)
+    lines, numbers = [], []
+    for subject, one in enumerate(subject_recordings(recording)):
+        segment_recording(one, workers=args.workers)
+        found, touching = (float(column[:, subject].mean()) for column in (split.found, split.touching))
+        unsure = np.flatnonzero(split.unsure[:, subject]).tolist()
+        lines.append(
+            f"  subject {subject + 1}: seen in {100 * found:.1f} % of frames, touching another in "
+            f"{100 * touching:.1f} %, identity unsure from {len(unsure)} frames on{_some(unsure)}: "
+            f"results/{one.folder.name}"
+        )
+        numbers.append({"found_share": found, "touching_share": touching, "unsure_frames": unsure})
+    return lines, numbers
+
+
+def _some(frames: list[int]) -> str:
+    return f" ({', '.join(map(str, frames[:5]))}{', ...' if len(frames) > 5 else ''})" if frames else ""

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from calibration.errors import InputError
+from capture.recording import load_recording
 from capture.results import open_results, read_parameters
+from capture.silhouettes.subject_recordings import subject_recordings
 from vivarig.mesh_tracking import add_mesh_arguments, track_meshes
 from vivarig.pipeline.spans import Span
 from vivarig.pipeline.standalone import run_one_stage
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("recording", type=Path, nargs="?", help="recording folder")
     parser.add_argument("--subject", metavar="NAME", help="built-in body or subject folder (default: the recording's)")
+    parser.add_argument("--which", type=int, metavar="K", help="which subject, of a recording with several: 1, 2, ...")
     parser.add_argument(
         "--scale", default="auto", metavar="FACTOR",
         help="size of the subject against its template: a number, or auto to estimate it (built-in bodies) ",
@@ -50,7 +53,19 @@ def run(args: argparse.Namespace) -> CommandReport:
         return summary(target, Span(0, frames), 0, 0.0)
     if args.recording is None:
         raise InputError("what shall be tracked? give a recording folder, or --meshes DIR")
-    return run_one_stage("track", args)
+    return run_one_stage("track", argparse.Namespace(**{**vars(args), "recording": _chosen(args)}))
+
+
+def _chosen(args: argparse.Namespace) -> Path:
+    """Return the folder to track: the recording, or that of one of its subjects."""
+    recording = load_recording(args.recording)
+    subjects = subject_recordings(recording)
+    if args.which is None and not subjects:
+        return recording.folder
+    if args.which is None or not 1 <= args.which <= len(subjects):
+        got = "" if args.which is None else f", got {args.which}"
+        raise InputError(f"{recording.folder}: {max(1, len(subjects))} subjects; --which wants the number of one{got}")
+    return subjects[int(args.which) - 1].folder
 
 
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:

@@ -11,6 +11,7 @@ from calibration.arrays import Floats
 from capture.masks import create_masks, read_agreement, read_flags
 from capture.results import open_results, read_parameters
 from capture.silhouettes.segment import SilhouetteReport, learn_models, segment_recording
+from capture.silhouettes.subject_recordings import drop_subjects
 from vivarig.commands import silhouettes as verb
 from vivarig.pipeline.jobs import Job
 from vivarig.pipeline.spans import Span
@@ -52,6 +53,7 @@ def extract(job: Job, span: Span) -> None:
 def join(job: Job) -> CommandReport:
     """Put the parts together."""
     arguments = job.plans["silhouettes"].arguments
+    drop_subjects(job.recording)
     target = job.recording.results / "silhouettes.h5"
     spans = job.spans("silhouettes")
     pieces = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]

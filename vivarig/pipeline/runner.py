@@ -207,6 +207,12 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
         before = [plans[need].rests_on for need in stage.needs]
         rests_on = digest_of_words(stage.name, brought, *before, options=matters)
         plans[stage.name] = StagePlan(stage.name, arguments, rests_on)
+    count = plans["silhouettes"].arguments.subjects or recording.subjects
+    if count > 1 and len(stages) > 1:
+        raise InputError(
+            f"{recording.folder}: {count} subjects; run `vivarig silhouettes {recording.folder}`, then "
+            f"`vivarig run` on {recording.results}/subject_1 to subject_{count}"
+        )
     whole = frames_of(recording, plans["silhouettes"].arguments)
     return Job(recording.folder.resolve(), whole, plans, options.part_frames)
 
