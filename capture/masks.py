@@ -1,7 +1,9 @@
 """Silhouettes on disk: one bit per pixel, lossless, any frame in any order; and masks that users bring.
 
 ``silhouettes.h5`` holds ``names`` and, per camera, a group ``cameras/<name>`` with ``masks`` (T, H, ceil(W / 8))
-packed bits, ``agreement`` (T) IoU with the other views before any repair, and ``flags`` (T) `MaskFlag` codes.
+packed bits, ``agreement`` (T) IoU with the other views before any repair, and ``flags`` (T) `MaskFlag` codes. With
+mattes also ``matte`` (sum m), the coverage 0..255 of the pixels along the masks' edges (`edge_band`, row by row), one
+frame after the other, and ``matte_start`` (T + 1) where each begins.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntFlag
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,11 @@ __all__ = [
     "MaskWriter",
     "create_masks",
     "decode_rle",
+    "edge_band",
     "encode_rle",
+    "has_mattes",
     "mask_cameras",
+    "mattes_in",
     "read_agreement",
     "read_flags",
     "read_masks",
@@ -53,10 +59,19 @@ class MaskFlag(IntFlag):
     IDENTITY_UNSURE = 128
 
 
+def edge_band(mask: Bools) -> Bools:
+    """Return (H, W) the pixels on both sides of a silhouette's edge: those with a neighbour (of eight) across it."""
+    kernel = np.ones((3, 3), np.uint8)
+    inside = mask.view(np.uint8)
+    return np.asarray(cv2.dilate(inside, kernel) != cv2.erode(inside, kernel))
+
+
 class MaskWriter:
     """Streams silhouettes into an open result file; made by `create_masks`."""
 
-    def __init__(self, file: h5py.File, names: Sequence[str], sizes: Sequence[tuple[int, int]], frames: int) -> None:
+    def __init__(
+        self, file: h5py.File, names: Sequence[str], sizes: Sequence[tuple[int, int]], frames: int, matte: bool
+    ) -> None:
         file["names"] = text_array(list(names))
         self._groups: dict[str, h5py.Group] = {}
         for name, (width, height) in zip(names, sizes, strict=True):
@@ -74,15 +89,43 @@ class MaskWriter:
             )
             group.create_dataset("agreement", (frames,), np.float32, fillvalue=np.nan)
             group.create_dataset("flags", (frames,), np.uint16)
+            if matte:
+                group.create_dataset(
+                    "matte",
+                    (0,),
+                    np.uint8,
+                    maxshape=(None,),
+                    chunks=(16384,),
+                    compression="gzip",
+                    compression_opts=1,
+                )
+                group.create_dataset("matte_start", (frames + 1,), np.int64)
             self._groups[name] = group
 
-    def write(self, camera: str, start: int, packed: Bytes, agreement: Singles, flags: NDArray[np.uint16]) -> None:
-        """Write packed masks (n, H, ceil(W / 8)) with their agreement and flags (n,) from frame ``start`` on."""
+    def write(
+        self,
+        camera: str,
+        start: int,
+        packed: Bytes,
+        agreement: Singles,
+        flags: NDArray[np.uint16],
+        mattes: Sequence[Bytes] | None = None,
+    ) -> None:
+        """Write packed masks (n, H, ceil(W / 8)) with their agreement and flags (n,) from frame ``start`` on.
+
+        ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames.
+        """
         group = self._groups[camera]
         stop = start + len(packed)
         group["masks"][start:stop] = packed
         group["agreement"][start:stop] = agreement
         group["flags"][start:stop] = flags
+        if mattes is not None:
+            values = group["matte"]
+            ends = len(values) + np.cumsum([len(one) for one in mattes])
+            values.resize(int(ends[-1]), axis=0)
+            values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
+            group["matte_start"][start + 1 : stop + 1] = ends
 
 
 @contextmanager
@@ -92,10 +135,12 @@ def create_masks(
     sizes: Sequence[tuple[int, int]],
     frames: int,
     parameters: Mapping[str, Any],
+    *,
+    matte: bool = False,
 ) -> Iterator[MaskWriter]:
-    """Yield a writer of ``silhouettes.h5`` for cameras of the given sizes (width, height)."""
+    """Yield a writer of ``silhouettes.h5`` for cameras of the given sizes (width, height), with mattes if wanted."""
     with create_results(path, stage=STAGE, parameters=parameters, units="px") as file:
-        yield MaskWriter(file, names, sizes, frames)
+        yield MaskWriter(file, names, sizes, frames, matte)
 
 
 def mask_cameras(path: Path | str) -> tuple[list[str], int]:
@@ -134,6 +179,28 @@ def masks_in(file: h5py.File, camera: str, frames: slice | Sequence[int] | int |
         packed = np.stack([data[f] for f in wanted]) if wanted else np.zeros((0, *data.shape[1:]), np.uint8)
     bits = np.unpackbits(packed, axis=-1, count=int(group.attrs["width"]))
     return bits.view(np.bool_)
+
+
+def has_mattes(file: h5py.File) -> bool:
+    """Return whether an open ``silhouettes.h5`` holds mattes beside the masks."""
+    names = file["names"][()]
+    return len(names) > 0 and "matte" in file["cameras"][names[0].decode("utf-8")]
+
+
+def edge_values(group: h5py.Group, first: int, stop: int) -> list[Bytes]:
+    """Return the coverage along the edges (m,) of frames ``first`` to ``stop`` - 1, of a camera's group."""
+    starts = group["matte_start"][first : stop + 1]
+    values = group["matte"][int(starts[0]) : int(starts[-1])]
+    return [values[a - starts[0] : b - starts[0]] for a, b in pairwise(starts)]
+
+
+def mattes_in(file: h5py.File, camera: str, first: int, stop: int) -> Bytes:
+    """Return (n, H, W) the mattes of a camera, 0..255, of frames ``first`` to ``stop`` - 1 of an open file."""
+    masks = masks_in(file, camera, slice(first, stop))
+    out = masks.astype(np.uint8) * np.uint8(255)
+    for matte, mask, values in zip(out, masks, edge_values(_group(file, camera), first, stop), strict=True):
+        matte[edge_band(mask)] = values
+    return out
 
 
 def read_agreement(path: Path | str) -> Singles:

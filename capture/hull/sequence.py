@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from capture.hull.exact import exact_hull
 from capture.hull.implicit import implicit_hull
 from capture.hull.result import Hull, HullFlag
 from capture.hull.store import create_hulls
-from capture.masks import MaskFlag, mask_cameras, masks_in, read_flags
+from capture.masks import MaskFlag, has_mattes, mask_cameras, masks_in, mattes_in, read_flags
 from capture.results import open_results
 
 __all__ = ["HullOptions", "HullReport", "reconstruct_hulls", "views_not_flagged"]
@@ -73,7 +74,7 @@ def reconstruct_hulls(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> HullReport:
-    """Reconstruct the hull of every frame of a ``silhouettes.h5`` into ``hull.h5``."""
+    """Reconstruct the hull of every frame of a ``silhouettes.h5`` into ``hull.h5``, from its mattes if it has any."""
     chosen = options or HullOptions()
     if chosen.engine not in ("implicit", "exact"):
         raise InputError(f"hull engine must be implicit or exact, got '{chosen.engine}'")
@@ -102,11 +103,15 @@ def reconstruct_hulls(
         create_hulls(path, names, count, parameters) as writer,
         ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool,
     ):
+        matte = has_mattes(file)
         for first in range(0, count, _CHUNK):
             stop = min(count, first + _CHUNK)
-            masks = [masks_in(file, name, slice(first, stop)) for name in names]
+            masks: list[NDArray[Any]] = [
+                mattes_in(file, name, first, stop) if matte else masks_in(file, name, slice(first, stop))
+                for name in names
+            ]
 
-            def make(offset: int, masks: list[Bools] = masks, first: int = first) -> Hull:
+            def make(offset: int, masks: list[NDArray[Any]] = masks, first: int = first) -> Hull:
                 return _frame_hull([view[offset] for view in masks], codes[first + offset], cameras, chosen)
 
             hulls = list(pool.map(make, range(stop - first)))
@@ -128,7 +133,7 @@ def views_not_flagged(codes: NDArray[np.uint16]) -> Bools:
     return np.asarray(good if np.count_nonzero(good & seen) >= 3 else np.ones(len(codes), dtype=bool))
 
 
-def _frame_hull(masks: list[Bools], codes: NDArray[np.uint16], rig: Rig, options: HullOptions) -> Hull:
+def _frame_hull(masks: list[NDArray[Any]], codes: NDArray[np.uint16], rig: Rig, options: HullOptions) -> Hull:
     views = views_not_flagged(codes) if options.leave_out_flagged else np.ones(len(masks), dtype=bool)
     if options.engine == "exact":
         hull = exact_hull(masks, rig, views=views, wanted_views=options.wanted_views)

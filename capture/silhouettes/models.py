@@ -89,6 +89,7 @@ class ModelOptions:
         margin_px: pixels added around each silhouette; None: none, but for a sitting subject without plate, whose
             edge is least certain, `capture.silhouettes.sitting.SITTING_MARGIN` (a hull loses what any view loses).
         subjects: how many are to be told apart; None: as the recording says.
+        matte: also store how much of each pixel along the edge is covered.
     """
 
     model: str = "auto"
@@ -97,6 +98,7 @@ class ModelOptions:
     repair: bool = True
     margin_px: int | None = None
     subjects: int | None = None
+    matte: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from capture.recording import Footage, Recording
 from capture.results import open_results
 from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.matte import edge_matte
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Source, prepare_models
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
@@ -156,12 +157,14 @@ def segment_recording(
         streams = [_stream(source, model, start, last) for source, model in zip(sources, models, strict=True)]
         sizes = [source.size for source in sources]
         parameters = _parameters(chosen, models, names, start, subjects_of(recording, chosen))
-        with create_masks(target, names, sizes, count, parameters) as writer:
+        if chosen.matte:
+            _check_matte(recording, chosen, models, names)
+        with create_masks(target, names, sizes, count, parameters, matte=chosen.matte) as writer:
             for first in range(0, count, _CHUNK):
                 chunk = min(_CHUNK, count - first)
 
                 def segment(index: int, chunk: int = chunk) -> _Part:
-                    return _segment_chunk(streams[index], models[index], chunk, sizes[index])
+                    return _segment_chunk(streams[index], models[index], chunk, sizes[index], keep=chosen.matte)
 
                 parts = list(pool.map(segment, range(len(sources))))
 
@@ -173,9 +176,10 @@ def segment_recording(
                 for part, told in zip(parts, brought, strict=True):
                     part.flags |= told[here]
                 packed = pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
+                mattes = list(pool.map(_mattes, parts)) if chosen.matte else [None] * len(parts)
                 for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
                     score = scores[:, index].astype(np.float32)
-                    writer.write(names[index], first, bits, score, part.flags)
+                    writer.write(names[index], first, bits, score, part.flags, mattes[index])
                     agreement[here, index], flags[here, index] = score, part.flags
                     area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
                 if on_progress is not None:
@@ -224,35 +228,65 @@ def _parameters(
     }
     if subjects > 1:
         parameters["subjects"] = subjects
+    if options.matte:
+        parameters["matte"] = True
     return parameters
 
 
 @dataclass(eq=False)
 class _Part:
-    """A camera's share of a chunk: masks (n, H, W), flags (n,), and what a sitting subject is cut again from."""
+    """A camera's share of a chunk: masks (n, H, W), flags (n,), and what a sitting subject is cut again from.
+
+    ``images`` are kept where mattes are wanted.
+    """
 
     masks: Bools
     flags: NDArray[np.uint16]
     cuts: list[Cut | None]
+    images: list[Bytes | None]
 
 
-def _segment_chunk(stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int]) -> _Part:
-    """Return the silhouettes of the next ``count`` images of a camera."""
+def _mattes(part: _Part) -> list[Bytes]:
+    """Return the coverage along the edges of a chunk's silhouettes, empty where a camera has no image."""
+    return [
+        np.zeros(0, np.uint8) if image is None else edge_matte(image, mask)
+        for image, mask in zip(part.images, part.masks, strict=True)
+    ]
+
+
+def _check_matte(recording: Recording, options: ModelOptions, models: Sequence[Model], names: Sequence[str]) -> None:
+    """Refuse mattes where the silhouette's edge is not that of the image."""
+    if subjects_of(recording, options) > 1:
+        raise InputError("silhouettes: mattes of several subjects are not made; take --matte or --subjects")
+    if options.margin_px:
+        raise InputError("silhouettes: a matte has no margin; take --matte or --margin")
+    for name, model in zip(names, models, strict=True):
+        if not isinstance(model, CameraModel):
+            why = "its masks are brought" if model is None else "its subject sits, without a plate"
+            raise InputError(f"camera '{name}': no matte, {why}; leave --matte out, or take another --model")
+
+
+def _segment_chunk(
+    stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int], *, keep: bool
+) -> _Part:
+    """Return the silhouettes of the next ``count`` images of a camera; ``keep`` the images."""
     masks = np.zeros((count, size[1], size[0]), dtype=bool)
     flags = np.zeros(count, dtype=np.uint16)
     cuts: list[Cut | None] = [None] * count
+    images: list[Bytes | None] = [None] * count
     for offset in range(count):
         image = next(stream, None)
         if image is None:
             flags[offset] = MaskFlag.NO_FRAME
             continue
+        images[offset] = image if keep else None
         if isinstance(model, SittingModel):
             cut = Cut.of(model.looks, image)
             masks[offset], cuts[offset] = cut.silhouette(model.looks), cut
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
         flags[offset] = _mask_flags(masks[offset])
-    return _Part(masks, flags, cuts)
+    return _Part(masks, flags, cuts, images)
 
 
 def _mask_flags(mask: Bools) -> int:

@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sits and has no plate)",
     )
     parser.add_argument(
+        "--matte",
+        action="store_true",
+        help="also store how much of each pixel along the edge is covered; `vivarig hull` then uses it",
+    )
+    parser.add_argument(
         "--subjects",
         type=int,
         default=None,
@@ -67,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def model_options(args: argparse.Namespace) -> ModelOptions:
     """Return how silhouettes are wanted."""
     cleaning = Cleaning() if args.threshold is None else Cleaning(low=0.45 * args.threshold, high=args.threshold)
-    return ModelOptions(args.model, cleaning, args.shadow_floor, not args.no_repair, args.margin, args.subjects)
+    return ModelOptions(
+        args.model, cleaning, args.shadow_floor, not args.no_repair, args.margin, args.subjects, args.matte
+    )
 
 
 def run(args: argparse.Namespace) -> CommandReport:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.arrays import Floats
-from capture.masks import create_masks, read_agreement, read_flags
+from capture.masks import create_masks, edge_values, has_mattes, read_agreement, read_flags
 from capture.results import open_results, read_parameters
 from capture.silhouettes.segment import SilhouetteReport, learn_models, segment_recording
 from capture.silhouettes.subject_recordings import drop_subjects
@@ -71,9 +71,11 @@ def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, o
         names = [name.decode("utf-8") for name in file["names"][()]]
         sizes = [tuple(int(file[f"cameras/{name}"].attrs[key]) for key in ("width", "height")) for name in names]
         parameters = {**read_parameters(file), **changed}
+        matte = has_mattes(file)
     count = sum(len(rows) for _, rows in pieces)
     area = np.zeros((count, len(names)))
-    with create_masks(target, names, [(width, height) for width, height in sizes], count, parameters) as writer:
+    shapes = [(width, height) for width, height in sizes]
+    with create_masks(target, names, shapes, count, parameters, matte=matte) as writer:
         at = 0
         for path, rows in pieces:
             with open_results(path, stage="silhouettes") as file:
@@ -82,7 +84,8 @@ def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, o
                     for index, name in enumerate(names):
                         group = file[f"cameras/{name}"]
                         packed = group["masks"][here]
-                        writer.write(name, at, packed, group["agreement"][here], group["flags"][here])
+                        edges = edge_values(group, here.start, here.stop) if matte else None
+                        writer.write(name, at, packed, group["agreement"][here], group["flags"][here], edges)
                         area[at : at + len(packed), index] = np.bitwise_count(packed).sum(axis=(1, 2))
                     at += here.stop - here.start
     return area
