@@ -17,6 +17,9 @@ from vivarig.report.pictures import overlay
 __all__ = ["Viewer"]
 
 _MM = 1e-2  # the scene is in decimetres: browsers' cameras are tuned for sizes near 1
+_DOT = 0.009
+"""Size of a point against the subject's."""
+_LOOKS = 1000
 
 
 class Viewer:
@@ -31,6 +34,7 @@ class Viewer:
         self._lock = threading.Lock()
         self._handles: dict[str, Any] = {}
         self._toggles: dict[str, Any] = {}
+        self._dot = 0.02
         self._build_controls()
         self._draw_cameras()
         self._stand_back()
@@ -71,14 +75,15 @@ class Viewer:
                 )  # fmt: skip
 
     def _stand_back(self) -> None:
-        """Let new visitors look at where the subject went, from twice its range; draw a floor below it."""
+        """Let new visitors look at where the subject went, from its whole range away; draw a floor below it."""
         points = self._whereabouts()
         if points is None:
             return
-        low, high = points.min(axis=0), points.max(axis=0)
+        low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
         middle, size = (low + high) / 2, max(float(np.linalg.norm(high - low)), 0.1)
+        self._dot = _DOT * float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
         self.server.initial_camera.look_at = middle
-        self.server.initial_camera.position = middle + size * np.array([0.8, -1.2, 0.7])
+        self.server.initial_camera.position = middle + size * np.array([0.5, -0.75, 0.4])
         for key, handle in self._handles.items():
             if key.startswith("camera/"):
                 handle.scale = 0.1 * float(np.linalg.norm(handle.position - middle))
@@ -89,20 +94,24 @@ class Viewer:
         )  # fmt: skip
 
     def _whereabouts(self) -> np.ndarray | None:
-        """Return points (n, 3) of the subject over the whole recording, in scene units; None where nothing is known."""
+        """Return points (n, P, 3) of the subject in frames all over the recording, in scene units; None if unknown."""
         found = self.findings
         if found.skeleton is not None:
-            points = found.skeleton.positions.reshape(-1, 3)
+            points = found.skeleton.positions
         elif found.track is not None:
-            points = found.track.markers.reshape(-1, 3)
+            points = found.track.markers
         elif found.beads is not None:
-            points = found.beads.positions.reshape(-1, 3)
+            points = found.beads.positions
         elif found.hull is not None and (found.hull.volume > 0).any():
-            points = read_hull(found.hull.path, int(np.argmax(found.hull.volume > 0))).vertices
+            points = read_hull(found.hull.path, int(np.argmax(found.hull.volume > 0))).vertices[None]
         else:
             return None
-        points = points[np.isfinite(points).all(axis=1)] * _MM
-        return points if len(points) else None
+        points = np.asarray(points[:: max(1, len(points) // _LOOKS)])
+        whole = points[np.isfinite(points).all(axis=(1, 2))]
+        if not len(whole):  # beads that are never seen all at once
+            seen = points[np.isfinite(points).all(axis=2)]
+            whole = seen[None]
+        return whole * _MM if whole.size else None
 
     def show(self, frame: int) -> None:
         """Draw one frame."""
@@ -172,7 +181,11 @@ class Viewer:
                 here = points[frame][np.isfinite(points[frame]).all(1)] * _MM
                 if len(here):
                     make = lambda n=name, h=here, c=colour: self.server.scene.add_point_cloud(  # noqa: E731
-                        f"/{n}", h, colors=c, point_size=0.02
+                        f"/{n}",
+                        h,
+                        colors=c,
+                        point_size=self._dot * (1.0 if n == "markers" else 1.6),
+                        point_shape="circle",
                     )
             self._put(name, make)
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from headless_browser import open_page, wait_for
 from small_recordings import cut_recording, differences
 from threadpoolctl import threadpool_limits
 
 import vivarig
 from capture.recording import load_recording
+from capture.results import create_results, text_array
 from skeleton.motion_files import MarkerSeries, read_motion
 from vivarig.cli import main
 from vivarig.parts import track
@@ -25,6 +27,7 @@ from vivarig.pipeline.spans import Span
 from vivarig.report.findings import load_findings
 from vivarig.viewer import Viewer
 
+SLIDER = "document.querySelector('.mantine-Slider-track')"
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: Six frames in two parts; the size is given, so that no search for it is repeated after each kill.
 OPTIONS = RunOptions("skeleton", {"track": {"scale": "1.06"}}, workers=1, part_frames=3)
@@ -41,6 +44,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 KILLED = """
 import os, sys
 from capture.recording import load_recording
+from capture.results import create_results, text_array
 from vivarig.parts import track
 from vivarig.pipeline.runner import run_recording
 sys.path.insert(0, sys.argv[3])
@@ -157,5 +161,33 @@ def test_the_viewer_draws_every_layer(finished: Path) -> None:
         viewer._toggles["hull"].value = False
         viewer.show(4)
         assert "hull" not in viewer._handles and "time" in viewer.words.content
+    finally:
+        viewer.stop()
+
+
+def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) -> None:
+    place = tmp_path / "with_beads"
+    shutil.copytree(finished, place)
+    with create_results(place / "results" / "beads.h5", stage="beads", parameters={}) as file:
+        file["names"] = text_array(["b1", "b2"])
+        file["positions"] = np.ones((6, 2, 3))
+    viewer = Viewer(load_findings(load_recording(place)), "127.0.0.1", 8963)
+    # The browser's own settings have other names; ours are numbered by their server, in its order, after "play".
+    boxes = "[...document.querySelectorAll('input[type=checkbox]')].filter(box => /^[0-9a-f]{8}-/.test(box.id))"
+    try:
+        with open_page(f"http://127.0.0.1:{viewer.port}", tmp_path / "profile") as page:
+            wait_for(lambda: page.value(f"{boxes}.length == {1 + len(viewer._toggles)} && {SLIDER} !== null"))
+            for at, (name, toggle) in enumerate(viewer._toggles.items(), start=1):
+                before = toggle.value
+                page.click(f"{boxes}[{at}]")
+                wait_for(lambda toggle=toggle, before=before: toggle.value != before)  # type: ignore[misc]
+                if name == "cameras":
+                    wait_for(lambda: not viewer._handles["camera/cam01"].visible)
+                elif name == "images":
+                    wait_for(lambda: viewer._handles["camera/cam01"].image is not None)
+                else:
+                    wait_for(lambda name=name, before=before: (name in viewer._handles) != before)  # type: ignore[misc]
+            page.press(SLIDER, across=0.99)
+            wait_for(lambda: viewer.slider.value == 5 and "time 0.04" in viewer.words.content)
     finally:
         viewer.stop()

@@ -39,7 +39,7 @@ EXAMPLE = """  vivarig skeleton mouse_07
 #: proportions, so it says less about them than markers on skin do.
 LENGTH_SD = 0.02
 
-_LOOKED_AT = 20_000
+_LOOKED_AT = 5_000
 """Frames, at least, that the report's medians are taken over."""
 
 

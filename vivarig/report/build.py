@@ -26,7 +26,7 @@ __all__ = ["build_report"]
 _WORST = 4
 #: A subject whose root stays within this share of its trunk's length does not walk.
 _WALK = 0.5
-_LOOKED_AT = 20_000
+_LOOKED_AT = 5_000
 """Frames, at least, that the median of the joints' sigma is taken over."""
 
 
