@@ -27,6 +27,7 @@ def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) ->
         [camera.size for camera in rig.cameras],
         subject.prior,
         settings=settings,
+        coarse=subject.step_template,
     )
 
 

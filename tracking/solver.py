@@ -23,7 +23,7 @@ from tracking.point_fit import moved
 from tracking.prior import Prior, require_rig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
-from tracking.silhouette_term import Outline, OutlineMatcher, PackedObservation
+from tracking.silhouette_term import Matches, Outline, OutlineMatcher, PackedObservation
 from tracking.surface_term import match_surface
 from tracking.template import Template, coarse_template
 
@@ -132,6 +132,15 @@ class _Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
+class _Rows:
+    """Outline samples in a pose: pairs, derivatives (N, 6 Q) of their weighted residuals, roots (N,) of the weights."""
+
+    matches: Matches
+    jacobian: Singles
+    root: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class _Level:
     """The template at one fineness: its coordinates in single precision, its outlines, samples per view."""
 
@@ -159,8 +168,9 @@ class FrameSolver:
         *,
         settings: Settings | None = None,
         use_prior: bool = True,
+        coarse: Template | None = None,
     ) -> None:
-        """Prepare a solver.
+        """Prepare a solver; ``coarse`` is the template of the coarse steps, None to thin out ``template``.
 
         Raises:
             InputError: the prior is of another rig, or the template is not closed.
@@ -172,7 +182,7 @@ class FrameSolver:
         self.settings = settings or Settings()
         self.use_prior = use_prior
         self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
-        small = coarse_template(cage_rig, template, vertices=self.settings.coarse_vertices)
+        small = coarse or coarse_template(cage_rig, template, vertices=self.settings.coarse_vertices)
         self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
         low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
@@ -248,9 +258,11 @@ class FrameSolver:
             if self.settings.descent:
                 pose, latent, last = self._descend(packed, pose, latent, expected, scales)
                 index = len(scales)
+            far, before = 0.0, (pose, latent)
             while index < len(scales):
                 level = self._fine if scales[index] == scales[-1] else self._coarse
                 last = self._evaluate(level, packed, pose, latent, scales[index])
+                before = pose, latent
                 pose, latent, far = self._local_step(last, pose, latent, expected)
                 if scales[index] == scales[-1] and far < self.settings.settled:
                     break
@@ -258,12 +270,46 @@ class FrameSolver:
                 index += 1
                 while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
                     index += 1
+            # A face of the cage that folds over makes a long step miss: one that ends the fit must not cost overlap.
+            if far >= self.settings.settled and self._overlap(packed, before[0]) > self._overlap(packed, pose):
+                pose, latent = before
         return self._report(packed, pose, latent, last)
 
-    def _data_system(
-        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
-    ) -> tuple[System, Floats]:
-        """Normal equations of the outlines around a pose, and their residuals, mm."""
+    def _overlap(self, packed: PackedObservation, pose: QuadPose) -> float:
+        return float(np.nanmean(self._fine.matcher.overlaps(self.deform(pose), packed)))
+
+    def shape_system(
+        self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
+    ) -> tuple[Floats, Floats]:
+        """Normal equations of K numbers of shape around a fit, its pose and latent point eliminated.
+
+        Args:
+            observation: silhouettes.
+            fit: of this frame.
+            fields: (K, V, 3) how each number moves the template's vertices while the quads stay, mm.
+            moves: (6 Q, K) how it moves the quads, at no cost to the prior (a longer limb is expected longer).
+
+        Returns:
+            hessian (K, K) and gradient (K,).
+        """
+        packed = self._fine.matcher.pack(observation)
+        scale = self.settings.robust[-1]
+        system = self._evaluate(self._fine, packed, fit.pose, fit.latent, scale).system
+        rows = self._outline_rows(self._fine, packed, fit.pose, scale)
+        middles = 0.5 * (fields[:, rows.matches.pairs[:, 0]] + fields[:, rows.matches.pairs[:, 1]])
+        by_shape = rows.root[:, None] * np.einsum("kni,ni->nk", middles, rows.matches.directions)
+        by_shape += rows.jacobian @ moves
+        cross = np.zeros((len(system.gradient), len(fields)))
+        cross[: rows.jacobian.shape[1]] = rows.jacobian.T @ by_shape
+        size = len(system.gradient)
+        damped = system.hessian + np.diag(np.full(size, 1e-3) + 1e-5 * np.abs(np.diag(system.hessian)))
+        solved = np.linalg.solve(damped, np.column_stack([cross, system.gradient]))
+        hessian = by_shape.T @ by_shape - cross.T @ solved[:, :-1]
+        gradient = by_shape.T @ (rows.root * rows.matches.residuals) - cross.T @ solved[:, -1]
+        return hessian, gradient
+
+    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
+        """Pairs of outline samples around a pose, and their weighted derivatives."""
         vertices = self.cage_rig.deform(level.binding, pose)
         reach = self.settings.reach * scale * self.unit
         if self.settings.hull:
@@ -276,17 +322,24 @@ class FrameSolver:
             matches = level.matcher.match(
                 vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
             )
-        system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
         robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
         sigma = self.settings.contour_sigma * self.unit
         root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit)) / sigma
         jacobian = self.cage_rig.outline_jacobian(
             level.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )
-        size = jacobian.shape[1]
-        system.hessian[:size, :size] = jacobian.T @ jacobian
-        system.gradient[:size] = jacobian.T @ (root * matches.residuals).astype(np.float32)
-        return system, matches.residuals
+        return _Rows(matches, jacobian, root)
+
+    def _data_system(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
+    ) -> tuple[System, Floats]:
+        """Normal equations of the outlines around a pose, and their residuals, mm."""
+        rows = self._outline_rows(level, packed, pose, scale)
+        system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
+        size = rows.jacobian.shape[1]
+        system.hessian[:size, :size] = rows.jacobian.T @ rows.jacobian
+        system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
+        return system, rows.matches.residuals
 
     def _latent_step(
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float

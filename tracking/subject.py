@@ -59,6 +59,7 @@ class Subject:
         joint_names: points inside the body that the cage carries; joint_points: (J, 3) in the cage's pose, mm.
         joint_binding: (J, 4 Q + F) their coordinates.
         bones: the skeleton inside, in the cage's pose.
+        step_template: the surface with still fewer vertices, for the solver's coarse steps; None: the solver makes it.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Subject:
     joint_points: Floats
     joint_binding: Floats
     bones: SubjectSkeleton
+    step_template: Template | None = None
 
 
 def builtin_subject(
@@ -157,6 +159,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
         joint_points=subject.joint_points * scale,
         joint_binding=subject.joint_binding * columns,
         bones=subject.bones.scaled(scale),
+        step_template=None if subject.step_template is None else _scaled(subject.step_template, scale, columns),
     )
 
 

@@ -14,8 +14,10 @@ from calibration.errors import InputError
 from calibration.files import atomic_path
 from capture.results import open_results, read_parameters
 from skeleton.motion_files.motions import JointMotion
+from tracking.body_shape import BodyShape
 from tracking.motion_transfer import transferred
 from tracking.quads import QuadPose
+from tracking.shaped_subject import Shaper
 from tracking.subject import load_subject, scaled_subject
 from vivarig.exporting import joint_motion
 from vivarig.gltf import write_glb
@@ -105,7 +107,12 @@ def _other(findings: Findings, track: TrackFindings, chosen: Ints, onto: str) ->
     with open_results(track.path, stage="track") as file:
         parameters = read_parameters(file)
         rotations, centres = file["rotations"][:][chosen], file["centres"][:][chosen]
-    tracked = scaled_subject(load_subject(str(parameters["subject"]), base=folder), float(parameters["scale"]))
+    tracked = load_subject(str(parameters["subject"]), base=folder)
+    shape = parameters.get("shape")
+    if shape and shape["kept"]:
+        tracked = Shaper(tracked).make(BodyShape(shape["body"], shape["lengths"], shape["girths"])).subject
+    else:
+        tracked = scaled_subject(tracked, float(parameters["scale"]))
     other = load_subject(onto, base=folder)
     poses = transferred(tracked.cage_rig.rig, other.cage_rig.rig, rotations, centres)
     binding = other.template.binding.astype(np.float32)

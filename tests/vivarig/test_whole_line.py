@@ -29,8 +29,8 @@ from vivarig.viewer import Viewer
 
 SLIDER = "document.querySelector('.mantine-Slider-track')"
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: Six frames in two parts; the size is given, so that no search for it is repeated after each kill.
-OPTIONS = RunOptions("skeleton", {"track": {"scale": "1.06"}}, workers=1, part_frames=3)
+#: Six frames in two parts; size and shape are given, so that no search for them is repeated after each kill.
+OPTIONS = RunOptions("skeleton", {"track": {"scale": "1.06", "no-adapt": "true"}}, workers=1, part_frames=3)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Executed as it is; the stages are done, so that it only makes the report."""
-    keep = {"track": {"scale": "1.06"}}
+    keep = {"track": {"scale": "1.06", "no_adapt": True}}
     run = vivarig.run
     monkeypatch.setattr(vivarig, "run", lambda folder: run(folder, workers=1, part_frames=3, **keep), raising=False)
     monkeypatch.setattr(sys, "argv", ["notebook.py", str(finished)])

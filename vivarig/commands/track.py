@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--which", type=int, metavar="K", help="which subject, of a recording with several: 1, 2, ...")
     parser.add_argument(
         "--scale", default="auto", metavar="FACTOR",
-        help="size of the subject against its template: a number, or auto to estimate it (built-in bodies) ",
+        help="size of the subject against its template: a number (its lengths are then known), or auto to estimate it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-adapt", action="store_true",
+        help="keep the built-in body's proportions: estimate its size only, not the lengths and girths of its parts",
     )  # fmt: skip
     parser.add_argument("--start", type=int, metavar="FRAME", help="frame to start at (default: chosen)")
     parser.add_argument("--frames", metavar="A:B", help="only frames A to B - 1; the others stay untracked")
@@ -68,6 +74,25 @@ def _chosen(args: argparse.Namespace) -> Path:
     return subjects[int(args.which) - 1].folder
 
 
+def _shape_words(shape: Mapping[str, Any]) -> str:
+    """Say which lengths and girths the body was given, or why it was left as it is."""
+    if shape["kept"]:
+        words = "; ".join(
+            f"{kind} of " + ", ".join(f"{part} {factor:.2f}" for part, factor in shape[f"{kind}s"].items())
+            for kind in ("length", "girth")
+        )
+        return (
+            f"body adapted: {words} of the built-in's (overlap in {len(shape['held'])} frames held out "
+            f"{shape['before']:.3f} -> {shape['after']:.3f})"
+        )
+    if shape["before"] is None:
+        return f"body not adapted: only {len(shape['fitted'])} frames show it well enough"
+    return (
+        f"body not adapted: in {len(shape['held'])} frames held out the overlap would go from "
+        f"{shape['before']:.3f} to {shape['after']:.3f}"
+    )
+
+
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
     """Say how a track came out: of the frames in ``span``, with so many seams where parts disagree."""
     with open_results(path, stage="track") as file:
@@ -85,6 +110,9 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         f"  silhouette overlap {overlap:.3f} IoU (median), outline residual "
         f"{float(np.nanmedian(residual)):.2f} mm, start at frame {start}",
     ]
+    shape = parameters.get("shape")
+    if shape:
+        lines.append(f"  {_shape_words(shape)}")
     if parts > 1:
         lines.append(f"  {parts} parts, {apart} seams where they disagree; largest distance at a seam {seam_mm:.2f} mm")
     numbers = {
@@ -99,6 +127,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         "parts": parts,
         "seams_apart": apart,
         "seam_mm": seam_mm,
+        "shape": shape,
     }
     reason = "" if shares[0] >= MIN_TRUSTED else f"only {100 * shares[0]:.0f} % of the frames are trusted"
     return CommandReport(lines, numbers, not reason, reason)

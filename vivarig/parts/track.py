@@ -17,8 +17,10 @@ import numpy as np
 from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.masks import mask_cameras
+from skeleton.bodies import BODIES
 from tracking.contours import Observation, observe
 from tracking.scale_search import Found, find_scale_and_poses, make_solver
+from tracking.shape_search import Adaptation, adapt_shape
 from tracking.solver import FrameSolver
 from tracking.subject import Subject, load_subject, scaled_subject
 from tracking.track_file import write_track
@@ -40,22 +42,34 @@ from vivarig.reporting import CommandReport
 __all__ = ["join", "prepare", "work"]
 
 _LOOKS = 12
+_SHAPE_LOOKS = 9
+_UP = np.array([0.0, 0.0, 1.0])
 Look = Callable[[int], Observation]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Prepared:
-    """What all parts share: the subject's size against its template, and where it was found on the way."""
+    """What all parts share: the subject's size against its template, and where it was found on the way.
+
+    Attributes:
+        scale: size of the subject.
+        found: where it is in some frames.
+        adaptation: its lengths and girths, if they were looked for.
+    """
 
     scale: float
     found: tuple[Found, ...] = ()
+    adaptation: Adaptation | None = None
 
 
 def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
-    """Estimate the subject's size from frames of the given parts; None where they show too little of it."""
+    """Estimate the subject's size and shape from frames of the given parts; None where they show too little of it."""
     arguments = job.plans["track"].arguments
-    subject = load_subject(subject_name(job), base=job.folder)
-    if arguments.scale != "auto":
+    name = subject_name(job)
+    subject = load_subject(name, base=job.folder)
+    known = arguments.scale != "auto"
+    shaped = name in BODIES and not arguments.no_adapt
+    if known and not shaped:
         return _Prepared(given_scale(arguments.scale))
     frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
     with PartMasks(job) as masks:
@@ -66,9 +80,16 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
         if best < 2:
             return None
         good = [frame for frame, count in seen.items() if count == best]
-        chosen = sorted({good[0], good[-1]})
-        scale, found = find_scale_and_poses(subject, rig, look, chosen, up=np.array([0.0, 0.0, 1.0]))
-        return _Prepared(scale, tuple(found))
+        scale, found = given_scale(arguments.scale) if known else 1.0, tuple[Found, ...]()
+        if not known:
+            ends = sorted({good[0], good[-1]})
+            scale, at = find_scale_and_poses(subject, rig, look, ends, up=_UP)
+            found = tuple(at)
+        if not shaped:
+            return _Prepared(scale, found)
+        chosen = sorted({good[k] for k in np.linspace(0, len(good) - 1, min(len(good), _SHAPE_LOOKS)).astype(int)})
+        adaptation = adapt_shape(subject, rig, look, chosen, scale=scale, up=_UP, known=found, fixed_lengths=known)
+        return _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
 
 
 def work(job: Job, phase: str, span: Span) -> None:
@@ -159,8 +180,11 @@ def join(job: Job) -> CommandReport:
     spans = job.spans("track")
     pieces = [_piece(job, span, "mend") for span in spans]
     _, solver = _solver(job, _rig(job))
-    scale = job.prepared("track").scale
-    parameters = {"subject": subject_name(job), "scale": scale, "smooth": arguments.smooth, "parts": len(spans)}
+    prepared: _Prepared = job.prepared("track")
+    parameters = {
+        "subject": subject_name(job), "scale": prepared.scale, "smooth": arguments.smooth, "parts": len(spans),
+        "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
+    }  # fmt: skip
     target = job.recording.results / "track.h5"
     seams = join_tracks(target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters)
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
@@ -219,7 +243,11 @@ def _looker(masks: PartMasks, rig: Rig) -> Look:
 
 
 def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
-    subject = _sized(subject_name(job), job.folder, job.prepared("track").scale, job.plans["track"].rests_on)
+    prepared: _Prepared = job.prepared("track")
+    if prepared.adaptation is not None and prepared.adaptation.subject is not None:
+        subject = prepared.adaptation.subject
+    else:
+        subject = _sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on)
     return subject, make_solver(subject, rig)
 
 
