@@ -1,8 +1,9 @@
 """A real mouse in a cage, four infrared cameras: tracked from raw videos, scored on 2D labels.
 
 ``python -m benchmarks.mouse_cage [--folder DIR] [--overlays DIR]``. The recording of ../shared/data (or VIVARIG_DATA)
-is described in a folder of its own, cut out, tracked with the built-in mouse and its size estimated; virtual markers
-are then projected into the images and compared with the labels, which nothing before has read. The labels are proofread
+is described in a folder of its own (recording.toml, rig.toml, a subject made stout); `vivarig run` goes from the raw
+videos to the report. Virtual markers are then projected into the images and compared with the labels, which nothing
+before has read. With ``--folder`` everything is kept: open DIR/results/report.html. The labels are proofread
 but not exact (they reproject 4 to 8 px after triangulation); a label's place on the animal is known by its name only.
 """
 
@@ -146,21 +147,16 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="recording folder to make and keep (default: a temporary one)")
     parser.add_argument("--overlays", type=Path, help="also draw some frames, to be looked at")
     parser.add_argument("--subject", help="subject to track with (default: a stout mouse made here)")
-    parser.add_argument("--scale", default="auto", help="its size (default: estimated)")
     args = parser.parse_args()
     source = data_folder() / "mouse_cage"
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary) / "mouse_cage"
         start = time.perf_counter()
-        recording = describe(source, folder)
-        if not (recording.results / "silhouettes.h5").is_file():
-            vivarig(["silhouettes", str(folder)])
-        subject = args.subject
-        if subject is None:
-            subject = str(folder / "stout")
+        recording = describe(source, folder, args.subject or "stout")
+        if args.subject is None:
             girths = [word for part, factor in STOUT.items() for word in ("--girth-of", f"{part}={factor}")]
-            vivarig(["subject", subject, "--body", "mouse", *girths])
-        vivarig(["track", str(folder), "--subject", subject, "--scale", args.scale])
+            vivarig(["subject", str(folder / "stout"), "--body", "mouse", *girths])
+        vivarig(["run", str(folder)])
         seconds = time.perf_counter() - start
         truth = labels(source)
         scores = score(recording, truth, MARKERS)
