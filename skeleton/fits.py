@@ -22,6 +22,7 @@ REASONS = (
     "many markers rejected as wrong: check the tracking of this frame",
     "the solver stopped early: allow more iterations",
     "no markers at all: pose held from the frame before",
+    "the track that the markers are from is not trusted here",
 )
 
 

@@ -149,7 +149,8 @@ def run(args: argparse.Namespace) -> CommandReport:
             markerless: SkeletonFit | None = None
             if beads is not None:
                 markerless, fit = fit, hold_beads(beads, fit, tracked.names, rows.points, rows.sigma, markers, fitted)
-            writer.write(span, _surface_only(fit), rows.cage, markerless)
+            fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.last])
+            writer.write(span, fit, rows.cage, markerless)
             done += len(span)
             on_progress(done, len(tracked))
     report = _report(path, body, scaling)
@@ -159,6 +160,13 @@ def run(args: argparse.Namespace) -> CommandReport:
             f" ({', '.join(dict.fromkeys(beads.segments))}); the fit without them is kept beside it, for evaluate"
         )
     return report
+
+
+def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
+    """Return the fit trusted no more than the track (T,) whose markers it was made from."""
+    worse = trust > fit.trust
+    reason = np.where(worse, len(REASONS) - 1, fit.reason)
+    return replace(fit, trust=np.maximum(fit.trust, trust), reason=reason)
 
 
 def _scaled(body: Skeleton, markers: MarkerSet, tracked: TrackedPoints, seen: Ints, springs: Springs) -> Scaling:
