@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from calibration.arrays import Bools, Bytes, Singles
 from calibration.errors import InputError, nearest
 from calibration.files import read_text
-from capture.results import create_results, open_results, text_array
+from capture.results import create_results, open_results, read_parameters, text_array
 from capture.video import read_frames
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "edge_band",
     "encode_rle",
     "has_mattes",
+    "likeliest_mask_in",
     "mask_cameras",
     "mattes_in",
     "read_agreement",
@@ -179,6 +180,16 @@ def masks_in(file: h5py.File, camera: str, frames: slice | Sequence[int] | int |
         packed = np.stack([data[f] for f in wanted]) if wanted else np.zeros((0, *data.shape[1:]), np.uint8)
     bits = np.unpackbits(packed, axis=-1, count=int(group.attrs["width"]))
     return bits.view(np.bool_)
+
+
+def likeliest_mask_in(file: h5py.File, camera: str, frame: int) -> Bools:
+    """Return (H, W) a silhouette without the margin that the program added of its own accord: its most likely edge."""
+    mask = masks_in(file, camera, frame)[0]
+    margin = int(read_parameters(file).get("cameras", {}).get(camera, {}).get("own_margin_px", 0))
+    if margin == 0:
+        return mask
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
+    return np.asarray(cv2.erode(mask.view(np.uint8), kernel)).view(np.bool_)
 
 
 def has_mattes(file: h5py.File) -> bool:

@@ -208,6 +208,11 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
         yield image
 
 
+def _own_margin(model: Model, shape: tuple[int, ...]) -> int:
+    """Return the pixels that are added around silhouettes (H, W) of a model unless the user says otherwise."""
+    return round(SITTING_MARGIN * max(shape)) if isinstance(model, SittingModel) else 0
+
+
 def _parameters(
     options: ModelOptions, models: Sequence[Model], names: Sequence[str], start: int, subjects: int
 ) -> dict[str, Any]:
@@ -216,6 +221,8 @@ def _parameters(
     for name, model in zip(names, models, strict=True):
         if not isinstance(model, CameraModel):
             cameras[name] = {"model": "masks" if model is None else model.name}
+            if isinstance(model, SittingModel) and options.margin_px is None:
+                cameras[name]["own_margin_px"] = _own_margin(model, model.looks.shape)
             continue
         floor = model.model.shadow_floor if isinstance(model.model, PlateModel) else None
         cameras[name] = {"model": model.name, "shadow_floor": floor, **asdict(model.cleaning)}
@@ -317,9 +324,7 @@ def _judge(
             if verdict.contradicted[index]:
                 part.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
     for part, model in zip(parts, models, strict=True):
-        margin = options.margin_px
-        if margin is None:
-            margin = round(SITTING_MARGIN * max(part.masks.shape[1:])) if isinstance(model, SittingModel) else 0
+        margin = _own_margin(model, part.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
             part.masks[offset] = cv2.dilate(part.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
     return agreement

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import cv2
+import h5py
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from capture.masks import (
     create_masks,
     decode_rle,
     encode_rle,
+    likeliest_mask_in,
     mask_cameras,
     read_agreement,
     read_flags,
@@ -33,6 +35,22 @@ def write(path: Path, masks: dict[str, np.ndarray]) -> None:
                 flags = np.full(len(part), MaskFlag.EMPTY, dtype=np.uint16)
                 agreement = np.full(len(part), 0.5, dtype=np.float32)
                 writer.write(name, start, np.packbits(part, axis=-1), agreement, flags)
+
+
+def test_the_likeliest_mask_is_without_the_programs_own_margin(tmp_path: Path) -> None:
+    bare = np.zeros((40, 50), dtype=np.uint8)
+    bare[10:25, 12:30] = 1
+    bare[0:10, 20:23] = 1  # runs out of the picture, where nothing is taken off
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (9, 9))
+    grown = cv2.dilate(bare, disc)[None].astype(bool)
+    for margin in ({}, {"own_margin_px": 4}):
+        path = tmp_path / f"{len(margin)}.h5"
+        with create_masks(path, ["a"], [(50, 40)], 1, {"cameras": {"a": margin}}) as writer:
+            writer.write("a", 0, np.packbits(grown, axis=-1), np.ones(1, np.float32), np.zeros(1, np.uint16))
+        with h5py.File(path) as file:
+            found = likeliest_mask_in(file, "a", 0)
+        wanted = cv2.erode(grown[0].view(np.uint8), disc).astype(bool) if margin else grown[0]
+        assert (found == wanted).all() and found[0, 20:23].all() and (found | ~bare.astype(bool)).all()
 
 
 def test_saved_masks_load_in_any_order(tmp_path: Path, rng: np.random.Generator) -> None:

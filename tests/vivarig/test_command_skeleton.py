@@ -36,7 +36,9 @@ def recording(tmp_path: Path) -> Path:
         file["markers"] = points
         file["marker_sigma"] = np.where(np.isfinite(points[..., 0]), 0.1, np.nan)
         file["marker_names"] = text_array(list(markers.names))
-        file["trust"] = np.where(np.isfinite(points[:, 0, 0]), 0, 2).astype(np.uint8)
+        trust = np.where(np.isfinite(points[:, 0, 0]), 0, 2).astype(np.uint8)
+        trust[5] = 1
+        file["trust"] = trust
         carried = body.landmarks(body.forward(q))[1][:, [0, 2]]  # nose and neck
         file["cage_joints"] = carried + rng.normal(0.0, 0.1, carried.shape)
         file["cage_joint_names"] = text_array(["nose", "neck"])
@@ -59,6 +61,8 @@ def test_skeleton_file_holds_what_the_design_says(recording: Path, capsys: pytes
         assert file["marker_residuals"].shape == (40, 56)
         assert file["cage_joints"].shape == (40, 2, 3)
         np.testing.assert_array_equal(np.flatnonzero(file["trust"][:] == 2), np.arange(20, 25))
+        # A frame that the tracker doubts is doubted, however well a skeleton fits its markers.
+        assert file["trust"][5] == 1 and b"track" in file["reasons"][int(file["reason"][5])]
         np.testing.assert_allclose(np.linalg.norm(file["rotations"][:], axis=2), 1.0)
         off = np.linalg.norm(file["landmarks"][:] - track["truth"][:], axis=2)
         assert np.median(off) < 0.5  # mm; 0.1 mm noise, lengths estimated with it

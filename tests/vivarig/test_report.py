@@ -15,9 +15,11 @@ from small_recordings import cut_recording
 
 from calibration.errors import InputError
 from capture.recording import load_recording, save_recording
+from skeleton.gait import GaitPaths
 from vivarig.cli import main
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report import build_report
+from vivarig.report.build import no_gait
 
 HOSTILE = "<script>alert(1)</script> & co"
 
@@ -70,3 +72,12 @@ def test_without_results_it_says_what_to_run(tmp_path: Path) -> None:
     cut = cut_recording(tmp_path / "r", frames=2, cameras=2)
     with pytest.raises(InputError, match="vivarig run"):
         build_report(cut, tmp_path / "report.html")
+
+
+def test_gait_is_not_made_of_an_animal_that_sits_or_is_not_trusted() -> None:
+    still = GaitPaths({}, np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]), np.zeros(3), np.full(3, 50.0))
+    away = replace(still, root=10.0 * still.root)
+    trusted, doubted = np.zeros(3, dtype=np.int64), np.array([1, 1, 0])
+    assert "did not walk: its root stayed within 5 mm, its trunk is 50 mm long" in no_gait(trusted, still)
+    assert "66.7 % of the frames are not trusted" in no_gait(doubted, away)
+    assert no_gait(trusted, away) == ""

@@ -92,9 +92,10 @@ def summary(args: argparse.Namespace, recording: Recording, report: HullReport) 
     frames = len(there)
     agreement = float(np.nanmean(report.agreement)) if np.isfinite(report.agreement).any() else float("nan")
     volume = float(np.median(report.volume[there])) / 1000.0 if there.any() else float("nan")
+    size = f"{volume:.4g} ml" if not volume >= 1e4 else f"{volume / 1000:.4g} litres"
     lines = [
         f"{frames} frames: results/hull.h5",
-        f"  hull in {100 * there.mean():.1f} % of frames, median volume {volume:.4g} ml, "
+        f"  hull in {100 * there.mean():.1f} % of frames, median volume {size}, "
         f"agreement {agreement:.3f} IoU, {report.views_used.sum(axis=1).mean():.1f} views per frame",
     ]
     counts = {flag.name or str(int(flag)): int(np.count_nonzero(report.flags & flag)) for flag in HullFlag}

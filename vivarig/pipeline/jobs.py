@@ -18,7 +18,7 @@ import h5py
 from calibration.arrays import Bools
 from calibration.errors import InputError
 from calibration.files import write_bytes, write_text
-from capture.masks import masks_in
+from capture.masks import likeliest_mask_in
 from capture.recording import Recording, load_recording
 from capture.results import open_results
 from vivarig.pipeline.fingerprints import digest_of_path
@@ -150,12 +150,12 @@ class PartMasks:
         self._stack.close()
 
     def __call__(self, names: tuple[str, ...], frame: int) -> list[Bools]:
-        """Return the silhouettes (H, W) of one frame, one per camera."""
+        """Return the silhouettes (H, W) of one frame, one per camera, with their most likely edges."""
         span = next(span for span in self._spans if span.first <= frame < span.last)
         if span not in self._files:
             path = self._job.path("silhouettes", "masks", span)
             self._files[span] = self._stack.enter_context(open_results(path, stage="silhouettes"))
-        return [masks_in(self._files[span], name, frame - span.first)[0] for name in names]
+        return [likeliest_mask_in(self._files[span], name, frame - span.first) for name in names]
 
 
 def leftovers(results: Path) -> Iterator[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.arrays import Bools, Floats, Ints
 from calibration.errors import InputError
 from calibration.files import write_text
 from capture.hull.result import flag_words
@@ -21,7 +21,7 @@ from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
 
-__all__ = ["build_report"]
+__all__ = ["build_report", "no_gait"]
 
 _WORST = 4
 #: A subject whose root stays within this share of its trunk's length does not walk.
@@ -194,7 +194,7 @@ def _tracking_section(page: Page, findings: Findings) -> None:
         )
         page.table(("camera", "median IoU", "worst tenth below"), _overlap_rows(findings, findings.track.overlap))
     per_frame = findings.track.agreement
-    worst = _worst_frames(per_frame)
+    worst = _worst_frames(per_frame, _has_images(findings))
     page.note(
         "Worst frames, by agreement of the template with the silhouettes (green): "
         + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f}, {_trust_words(findings, frame)})" for frame in worst)
@@ -221,9 +221,20 @@ def _trust_words(findings: Findings, frame: int) -> str:
     return f"{words}: {known[code]}" if words != "trusted" and 0 < code < len(known) else words
 
 
-def _worst_frames(agreement: Floats) -> list[int]:
-    """Return the frames of the least agreement, lost ones first, each apart from the others in time."""
+def _has_images(findings: Findings) -> Bools:
+    """Return (T,) whether any camera has an image of the frame."""
+    if findings.silhouettes is None:
+        return np.ones(findings.frames, dtype=bool)
+    return np.asarray((findings.silhouettes.flags & int(MaskFlag.NO_FRAME) == 0).any(axis=1))
+
+
+def _worst_frames(agreement: Floats, shown: Bools) -> list[int]:
+    """Return the frames of the least agreement, lost ones first, each apart from the others in time.
+
+    Of those with images (T,): one that the cameras did not take shows nothing.
+    """
     order = np.argsort(np.where(np.isfinite(agreement), agreement, -1.0), kind="stable")
+    order = order[shown[order]]
     apart = max(1, len(order) // (4 * _WORST))
     chosen: list[int] = []
     for frame in order:
@@ -239,7 +250,8 @@ def _silhouette_section(page: Page, findings: Findings) -> None:
         return
     page.heading("Silhouettes and hull")
     page.note("Around the subject. Green: silhouette. Blue: outline of the visual hull.")
-    frames = sorted({0, findings.frames // 2, findings.frames - 1})
+    shown = np.flatnonzero(_has_images(findings))
+    frames = sorted({int(shown[0]), int(shown[len(shown) // 2]), int(shown[-1])}) if len(shown) else [0]
     sheet = contact_sheet(findings, findings.silhouettes.names, frames, ("silhouette", "hull"), near=True)
     page.picture(data_uri(sheet), "silhouettes and hulls")
     rows = []
@@ -273,7 +285,7 @@ def _angles_section(page: Page, findings: Findings, curves: MotionCurves | None)
 def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> None:
     """Add the gait table, where every frame has a pose: strides need whole sequences."""
     page.heading("Gait")
-    without = _no_gait(skeleton, paths)
+    without = no_gait(skeleton.trust, paths)
     if without:
         page.note(without)
         return
@@ -296,9 +308,9 @@ def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> N
     page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor"), rows)
 
 
-def _no_gait(skeleton: SkeletonFindings, paths: GaitPaths) -> str:
-    """Return why there is no gait to speak of; empty where there is."""
-    untrusted = float((skeleton.trust > 0).mean())
+def no_gait(trust: Ints, paths: GaitPaths) -> str:
+    """Return why there is no gait to speak of in frames of this trust (T,); empty where there is."""
+    untrusted = float((trust > 0).mean())
     if untrusted > 0.5:
         return f"Not given: {_percent(untrusted)} of the frames are not trusted, and strides made of them mean nothing."
     trunk = float(np.median(paths.trunk))
