@@ -189,7 +189,7 @@ def likeliest_mask_in(file: h5py.File, camera: str, frame: int) -> Bools:
     if margin == 0:
         return mask
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
-    return np.asarray(cv2.erode(mask.view(np.uint8), kernel)).view(np.bool_)
+    return np.asarray(cv2.erode(mask.view(np.uint8), kernel).view(np.bool_))
 
 
 def has_mattes(file: h5py.File) -> bool:
