@@ -5,7 +5,7 @@
 Truth is the actor's skin cast into the views. The samples have shadows and sensor noise as filmed; "hard" adds noise of
 4 grey levels and 6 % mains flicker. Models see all frames of four cameras and are scored on every eighth. Chroma key,
 backlight and bright models do not apply to the samples (no screen, no panel); they are tested on synthetic pictures.
-``--mouse-cage`` adds the real, unplated cage recording, scored by its labelled points.
+``--mouse-cage`` measures the real, unplated cage recording instead, scored by its labelled points.
 """
 
 from __future__ import annotations
@@ -179,14 +179,15 @@ def print_cage(found: dict[str, float]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mouse-cage", action="store_true", help="also the real mouse cage (minutes)")
+    parser.add_argument("--mouse-cage", action="store_true", help="the real mouse cage instead of the samples")
     args = parser.parse_args()
     results: dict[str, float] = {}
     if args.mouse_cage:
         data = Path(os.environ.get("VIVARIG_DATA", REPOSITORY.parent / "shared" / "data"))
         cage = cage_scores(data)
         print_cage(cage)
-        results.update({f"cage_{key}": value for key, value in cage.items()})
+        print(json.dumps({f"cage_{key}": value for key, value in cage.items()}))
+        return
     columns = [(sample, hard) for sample in ("mouse", "human") for hard in (False, True)]
     scores = {}
     for sample, hard in columns:

@@ -331,7 +331,12 @@ def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) ->
     page.picture(rig_picture(rig, None if curves is None else curves.root), "camera layout")
     page.note("Red: path of the subject's root joint.")
     rows = [
-        (camera.name, f"{camera.size[0]} x {camera.size[1]}", camera.kind, ", ".join(str(round(n)) for n in camera.centre))
+        (
+            camera.name,
+            f"{camera.size[0]} x {camera.size[1]}",
+            camera.kind,
+            ", ".join(str(round(n)) for n in camera.centre),
+        )
         for camera in rig
     ]
     page.table(("camera", "pixels", "kind", "centre x, y, z (mm)"), rows)
