@@ -3,7 +3,8 @@
 The hull of all silhouettes falls into separate solids; the largest are the subjects (smaller ones are phantoms, where
 the cones of different subjects cross, or crumbs of a thin part). Each is drawn into each view and names the pixels of
 the silhouette there. Where one hides another the pixels belong to both: a silhouette may be too large, never too small.
-Subjects that touch are one solid until they part.
+Subjects that touch with a thin part (a tail, a paw) are told apart by the hull of silhouettes that are shrunk a little;
+those that touch with their bodies are one solid until they part.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from calibration.arrays import Bools, Floats
 from calibration.errors import InputError
 from calibration.rig import Rig
+from capture.background_appearance import disc
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.hull.marching import enclosed_volume
@@ -29,6 +31,8 @@ __all__ = ["MOST_SUBJECTS", "Solid", "solids_of"]
 MOST_SUBJECTS = 16
 #: A solid smaller than this share of the largest is no subject.
 _LEAST_SHARE = 0.2
+#: How much silhouettes are shrunk if there are fewer solids than subjects: shares of their largest half-thickness.
+_SHRINKING = (0.0, 0.15, 0.3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +64,22 @@ def solids_of(masks: Sequence[Bools], rig: Rig, most: int, *, views: Bools | Non
     """
     if not 1 <= most <= MOST_SUBJECTS:
         raise InputError(f"subjects: wanted a number from 1 to {MOST_SUBJECTS}, got {most}")
-    hull = implicit_hull(masks, rig, views=views, sharp=False, score=False)
+    solids: list[Solid] = []
+    thickness = np.median([cv2.distanceTransform(mask.view(np.uint8), cv2.DIST_L2, 3).max() for mask in masks])
+    for share in _SHRINKING:
+        found = _solids(masks, rig, most, views, round(share * float(thickness)))
+        if share == 0.0 or len(found) == most:
+            solids = found
+        if len(found) in (0, most):
+            break
+    return solids
+
+
+def _solids(masks: Sequence[Bools], rig: Rig, most: int, views: Bools | None, shrunk_px: int) -> list[Solid]:
+    """Return the solids in the hull of silhouettes shrunk by some pixels, with their shares of the whole ones."""
+    kernel = disc(shrunk_px)
+    cores = masks if shrunk_px == 0 else [cv2.erode(mask.view(np.uint8), kernel).view(np.bool_) for mask in masks]
+    hull = implicit_hull(cores, rig, views=views, sharp=False, score=False)
     if hull.is_empty:
         return []
     first, second = hull.faces[:, [0, 1, 2]].ravel(), hull.faces[:, [1, 2, 0]].ravel()
@@ -73,6 +92,8 @@ def solids_of(masks: Sequence[Bools], rig: Rig, most: int, *, views: Bools | Non
     named: list[list[Bools]] = [[] for _ in chosen]
     for camera, mask in zip(rig, masks, strict=True):
         drawn = [mesh_silhouette(camera, hull.vertices, pieces[index]) for index in chosen]
+        if shrunk_px:
+            drawn = [cv2.dilate(one.view(np.uint8), kernel).view(np.bool_) for one in drawn]
         for own, pixels in zip(named, _shares(mask, drawn), strict=True):
             own.append(pixels)
     solids = []
