@@ -184,7 +184,7 @@ def masks_in(file: h5py.File, camera: str, frames: slice | Sequence[int] | int |
 
 def likeliest_mask_in(file: h5py.File, camera: str, frame: int) -> Bools:
     """Return (H, W) a silhouette without the margin that the program added of its own accord: its most likely edge."""
-    mask = masks_in(file, camera, frame)[0]
+    mask: Bools = masks_in(file, camera, frame)[0]
     margin = int(read_parameters(file).get("cameras", {}).get(camera, {}).get("own_margin_px", 0))
     if margin == 0:
         return mask
