@@ -39,7 +39,7 @@ def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, f
         case("no second attempts", tracker=TrackerSettings(restarts=False)),
         case("no smoothing", tracker=TrackerSettings(smooth_sweeps=0)),
     ]
-    runs = run_cases(subject, cases, folder)
+    runs = run_cases({"own": subject}, cases, folder)
     print(f"{'crane, 4 views, frames 40-99':<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}")
     for name, figures in runs.items():
         print(

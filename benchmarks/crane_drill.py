@@ -34,7 +34,7 @@ def failure_drill(crane: Crane, subject: CraneSubject) -> dict[str, float]:
     truth = np.concatenate([np.arange(CUT), np.arange(OTHER, OTHER + AFTER)])
     for frame in BLANK:
         looks[frame] = _blank(looks[frame], keep=1)
-    prior = subject.prior("4view")
+    prior = subject.prior()
     solver = FrameSolver(
         subject.cage_rig, subject.template, rig.packed(), [camera.size for camera in rig], prior, settings=CRANE
     )

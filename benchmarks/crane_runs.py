@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -24,9 +25,11 @@ from calibration.rig import Rig
 from capture.hull.implicit import implicit_hull
 from tracking.contours import Observation, observe
 from tracking.deformation import CageRig
+from tracking.outline_spread import outline_spread
 from tracking.point_fit import fit_to_points
 from tracking.pose_chart import fit_pose_chart
 from tracking.prior import LinearPrior, fit_linear_prior
+from tracking.quad_sizes import fit_sizes
 from tracking.quads import QuadPose
 from tracking.solver import FrameSolver, Settings
 from tracking.surface import Surface
@@ -39,6 +42,7 @@ __all__ = [
     "Case",
     "CraneSubject",
     "crane_observations",
+    "crane_subjects",
     "make_crane_subject",
     "run_case",
     "run_cases",
@@ -47,14 +51,18 @@ __all__ = [
 LATENT = 14
 LOST_MM = 60.0
 START = 60
-RIGIDITY = 2e-3
+EVERY = 8
+"""Key poses are fitted to every 8th vertex, in the end to every 4th."""
+RIGIDITY, LAST_RIGIDITY = 2e-3, 2e-5
 """Weight of the as-rigid term of the key poses against one vertex: what the vertices leave open stays near rest."""
-ROBUST = 8.0
+ROBUST, LAST_ROBUST = 8.0, 2.0
 """mm; a vertex that cloth took further away than this pulls a key pose by its distance, not by the square."""
+NEAR = 35.0
+"""mm; the outlines' spread is averaged over this neighbourhood."""
 CRANE = Settings(
-    contour_sigma=9.0,
-    shift_sigma=8.0,
-    turn_sigma=0.057,
+    contour_sigma=4.5,
+    shift_sigma=6.0,
+    turn_sigma=0.045,
     pair_weight=7.0,
     robust=(60.0, 45.0, 36.0, 30.0, 28.0, 28.0),
 )
@@ -65,25 +73,23 @@ CONDITIONS = ("8view", "4view", "4view_noisy", "offprior")
 
 @dataclass(frozen=True, eq=False)
 class CraneSubject:
-    """What the tracker may know of the person.
+    """What the tracker may know of the person from one set of key frames.
 
     Attributes:
-        cage_rig: quads and cage on the mesh of frame 0.
+        cage_rig: quads, on the rest cage of the mesh of frame 0, with the sizes that the key frames have in common.
         binding: (10002, ...) coordinates of that mesh.
-        template: the same with 4,000 vertices.
-        keys: quads fitted to the key frames' meshes. off_keys: to those of the second half (off-prior condition).
+        template: the same with 4,000 vertices, and how far outlines lie from it in the key frames.
+        keys: quads fitted to the key frames' meshes.
     """
 
     cage_rig: CageRig
     binding: Floats
     template: Template
     keys: list[QuadPose]
-    off_keys: list[QuadPose]
 
-    def prior(self, condition: str) -> LinearPrior:
-        """A linear prior of the key poses that a condition allows."""
-        poses = self.off_keys if condition == "offprior" else self.keys
-        rotations, centres = np.array([p.rotations for p in poses]), np.array([p.centres for p in poses])
+    def prior(self) -> LinearPrior:
+        """A linear prior of the key poses."""
+        rotations, centres = np.array([p.rotations for p in self.keys]), np.array([p.centres for p in self.keys])
         rig = self.cage_rig.rig
         chart = fit_pose_chart(rotations, centres, root=rig.root)
         vectors = chart.to_vector(rotations, centres)[1]
@@ -103,14 +109,12 @@ class Case:
     use_prior: bool = True
 
 
-def key_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
+def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
     """Quads fitted to the true meshes of key frames, each from the one before."""
-    ids = np.arange(0, len(binding), 8)
-    rows = np.ascontiguousarray(binding[ids])
 
     def fitted(frame: int, start: QuadPose, **options: float) -> QuadPose:
-        target = crane.vertices[frame][ids]
-        return fit_to_points(cage_rig, rows, target, start, iterations=30, rigidity=RIGIDITY, **options)
+        target = crane.vertices[frame][::EVERY]
+        return fit_to_points(cage_rig, binding[::EVERY], target, start, iterations=30, rigidity=RIGIDITY, **options)
 
     def away(frame: int, pose: QuadPose) -> float:
         return float(np.linalg.norm(cage_rig.deform(binding, pose) - crane.vertices[frame], axis=1).mean())
@@ -130,14 +134,31 @@ def key_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int
     return poses
 
 
-def make_crane_subject(crane: Crane, *, fine: bool = True, off_prior: bool = True) -> CraneSubject:
-    """Make the subject: 32 quads, or the paper's 21."""
-    cage_rig = crane_cage(crane_rig(crane, fine=fine))
-    binding = cage_rig.bind(crane.vertices[0], margin=5.0)
-    template = coarse_template(cage_rig, Template(crane.vertices[0], crane.faces, binding), vertices=4000)
-    keys = key_poses(crane, cage_rig, binding, crane.protocol["key_frames"])
-    off = key_poses(crane, cage_rig, binding, crane.protocol["offprior"]["key_frames"]) if off_prior else []
-    return CraneSubject(cage_rig, binding, template, keys, off)
+def make_crane_subject(crane: Crane, *, fine: bool = True, off_prior: bool = False) -> CraneSubject:
+    """Make the subject: 32 quads, or the paper's 21; from the key frames of the second half only if ``off_prior``."""
+    mesh, faces = crane.vertices[0], crane.faces
+    at_rest = crane_cage(crane_rig(crane, fine=fine))
+    binding = at_rest.bind(mesh, margin=5.0)
+    frames: list[int] = (crane.protocol["offprior"] if off_prior else crane.protocol)["key_frames"]
+    poses = first_poses(crane, at_rest, binding, frames)
+    targets = [crane.vertices[frame] for frame in frames]
+    rows = np.ascontiguousarray(binding[::EVERY])
+    cage_rig, poses = fit_sizes(at_rest, rows, [target[::EVERY] for target in targets], poses)
+    rows = np.ascontiguousarray(binding[:: EVERY // 2])
+    for robust in (ROBUST, LAST_ROBUST):
+        poses = [
+            fit_to_points(
+                cage_rig, rows, target[:: EVERY // 2], pose, robust=robust, rigidity=LAST_RIGIDITY, damping=1e-2
+            )
+            for target, pose in zip(targets, poses, strict=True)
+        ]
+    # The template's own frame says nothing of how far others depart from it.
+    others = [index for index, frame in enumerate(frames) if frame != 0]
+    spread = outline_spread(
+        cage_rig, mesh, faces, binding, [poses[k] for k in others], [targets[k] for k in others], radius=NEAR
+    )
+    template = coarse_template(cage_rig, Template(mesh, faces, binding, spread), vertices=4000)
+    return CraneSubject(cage_rig, binding, template, poses)
 
 
 def representation_mm(crane: Crane, subject: CraneSubject) -> float:
@@ -179,7 +200,7 @@ def run_case(crane: Crane, subject: CraneSubject, case: Case) -> dict[str, float
         subject.template,
         rig.packed(),
         [camera.size for camera in rig],
-        subject.prior(case.condition),
+        subject.prior(),
         settings=case.settings,
         use_prior=case.use_prior,
     )
@@ -233,19 +254,30 @@ def one_thread() -> None:
 
 
 def _open(path: str) -> None:
-    """Prepare a worker: one thread, the sequence and the subject read once."""
+    """Prepare a worker: one thread, the sequence and the subjects read once."""
     one_thread()
     _SHARED["crane"] = Crane.load()
-    _SHARED["subject"] = pickle.loads(Path(path).read_bytes())
+    _SHARED["subjects"] = pickle.loads(Path(path).read_bytes())
 
 
 def _work(case: Case) -> dict[str, float]:
-    return run_case(_SHARED["crane"], _SHARED["subject"], case)
+    return run_case(_SHARED["crane"], _SHARED["subjects"]["offprior" if case.condition == "offprior" else "own"], case)
 
 
-def run_cases(subject: CraneSubject, cases: list[Case], folder: Path) -> dict[str, dict[str, float]]:
+def run_cases(subjects: dict[str, CraneSubject], cases: list[Case], folder: Path) -> dict[str, dict[str, float]]:
     """Run cases, two at a time; longest first is the caller's business."""
-    path = folder / "crane_subject.pickle"
-    path.write_bytes(pickle.dumps(subject))
+    path = folder / "crane_subjects.pickle"
+    path.write_bytes(pickle.dumps(subjects))
     with ProcessPoolExecutor(2, get_context("spawn"), _open, (str(path),)) as pool:
         return dict(zip([case.name for case in cases], pool.map(_work, cases), strict=True))
+
+
+def _make(kind: str) -> CraneSubject:
+    one_thread()
+    return make_crane_subject(Crane.load(), fine=kind != "small", off_prior=kind == "offprior")
+
+
+def crane_subjects(kinds: Sequence[str]) -> dict[str, CraneSubject]:
+    """Make subjects, two at a time: ``own`` key frames, ``offprior`` those of the second half, ``small`` 21 quads."""
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        return dict(zip(kinds, pool.map(_make, kinds), strict=True))

@@ -41,7 +41,7 @@ def _part(path: str, condition: str, key: int, together: Any, answers: Any) -> N
     crane = Crane.load()
     subject: CraneSubject = pickle.loads(Path(path).read_bytes())
     rig, looks = crane_observations(crane, condition, key, key + FRAMES)
-    prior = subject.prior(condition)
+    prior = subject.prior()
     sizes = [camera.size for camera in rig]
     tracker = Tracker(
         FrameSolver(subject.cage_rig, subject.template, rig.packed(), sizes, prior, settings=CRANE), rig, up=UP

@@ -24,7 +24,15 @@ import numpy as np
 from benchmarks.crane import Crane
 from benchmarks.crane_ablations import ablation_table
 from benchmarks.crane_drill import failure_drill
-from benchmarks.crane_runs import CONDITIONS, Case, CraneSubject, make_crane_subject, representation_mm, run_cases
+from benchmarks.crane_runs import (
+    CONDITIONS,
+    Case,
+    CraneSubject,
+    crane_subjects,
+    make_crane_subject,
+    representation_mm,
+    run_cases,
+)
 from benchmarks.crane_speed import tracking_fps
 from benchmarks.gplvm import gplvm_against_gpy
 from calibration.arrays import Floats
@@ -105,10 +113,10 @@ def sample_errors(name: str) -> dict[str, float]:
     return found
 
 
-def crane_numbers(subject: CraneSubject, wanted: list[str], folder: Path) -> dict[str, Any]:
+def crane_numbers(subjects: dict[str, CraneSubject], wanted: list[str], folder: Path) -> dict[str, Any]:
     """Run crane conditions and name their figures as the contract does."""
     cases = [Case(name, name, last=90 if name == "offprior" else 175) for name in CONDITIONS if name in wanted]
-    runs = run_cases(subject, cases, folder)
+    runs = run_cases(subjects, cases, folder)
     print("crane          vertex mm  joint mm  median     max  unflagged  trusted   cpu s")
     numbers: dict[str, Any] = {}
     for name, figures in runs.items():
@@ -135,20 +143,20 @@ def main() -> None:
     parser.add_argument("--drill", action="store_true", help="the failure drill instead")
     args = parser.parse_args()
     crane = Crane.load()
-    subject = make_crane_subject(crane)
     if args.drill:
-        print(json.dumps(failure_drill(crane, subject)))
+        print(json.dumps(failure_drill(crane, make_crane_subject(crane))))
         return
     with tempfile.TemporaryDirectory() as folder:
         if args.ablations:
-            print(json.dumps(ablation_table(subject, Path(folder))))
+            print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder))))
             return
+        subjects = crane_subjects(("own", "offprior", "small"))
+        subject = subjects["own"]
         result: dict[str, Any] = kernels(crane, subject.cage_rig)
         result["representation_mm"] = representation_mm(crane, subject)
-        small = make_crane_subject(crane, fine=False, off_prior=False)
-        result["fps"] = tracking_fps(small, "4view", Path(folder))
-        result["fps_8view"] = tracking_fps(small, "8view", Path(folder))
-        result |= crane_numbers(subject, args.crane.split(","), Path(folder))
+        result["fps"] = tracking_fps(subjects["small"], "4view", Path(folder))
+        result["fps_8view"] = tracking_fps(subjects["small"], "8view", Path(folder))
+        result |= crane_numbers(subjects, args.crane.split(","), Path(folder))
     result["gplvm_speed_vs_gpy"] = gplvm_against_gpy()["speed_vs_gpy"]
     for name in ("mouse", "human"):
         result |= {f"{name}_{key}": value for key, value in sample_errors(name).items()}

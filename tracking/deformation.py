@@ -25,6 +25,12 @@ from tracking.quads import QuadPose, QuadRig
 
 __all__ = ["CageRig", "CarrierDerivatives"]
 
+FLAT = 0.3
+"""Below this conformality (1 for a similar face, 0 for one squashed to a line) the normal of a face fades away.
+
+Eq. 1 is discontinuous where a face is squashed to a line and turns over: its normal jumps from one side to the other
+at full stretch, and a solver that meets such a wall stops there. Faded in proportion to the area, the normal passes
+through zero instead. 2 s1 s2 / (s1^2 + s2^2) of the face's stretches s1, s2: 0.3 is a ratio of 6.5 to one."""
 ROWS = 384
 """Outline samples whose derivatives are made at a time."""
 
@@ -180,11 +186,9 @@ def _stretched_normals(vertices: Floats, faces: Ints, rest: Floats, normals: Flo
         uu, uv, vv = u0 * u0 + u1 * u1 + u2 * u2, u0 * v0 + u1 * v1 + u2 * v2, v0 * v0 + v1 * v1 + v2 * v2
         stretch = np.sqrt(max(uu * rest[j, 2] - 2.0 * uv * rest[j, 1] + vv * rest[j, 0], 0.0) / 2.0) / rest[j, 3]
         length = np.sqrt(w0 * w0 + w1 * w1 + w2 * w2) + 1e-30
-        normals[j, 0], normals[j, 1], normals[j, 2] = (
-            stretch * w0 / length,
-            stretch * w1 / length,
-            stretch * w2 / length,
-        )
+        fade = length / max(FLAT * stretch * stretch * rest[j, 3], 1e-30)
+        factor = stretch / length if fade >= 1.0 else stretch * fade * (2.0 - fade) / length
+        normals[j, 0], normals[j, 1], normals[j, 2] = factor * w0, factor * w1, factor * w2
 
 
 @compiled
@@ -209,6 +213,8 @@ def _carrier_blocks(
         n = w / length
         square = 2.0 * rest[j, 3] * rest[j, 3]
         stretch = np.sqrt(max(uu * rest[j, 2] - 2.0 * uv * rest[j, 1] + vv * rest[j, 0], 1e-30) / square)
+        fade = length / (FLAT * stretch * stretch * rest[j, 3])
+        scale = 1.0 / (FLAT * stretch * rest[j, 3])  # s n fade (2 - fade) = scale (2 - fade) w
         for k in range(3):
             # s^2 = (|u'|^2 |v|^2 - 2 u'.v' u.v + |v'|^2 |u|^2) / (2 (2 A)^2)
             grow_u = (u[k] * rest[j, 2] - v[k] * rest[j, 1]) / (square * stretch)
@@ -221,8 +227,14 @@ def _carrier_blocks(
             turn_v[nxt], turn_v[last] = u[last], -u[nxt]
             along_u, along_v = np.dot(n, turn_u), np.dot(n, turn_v)
             for r in range(3):
-                by_u = n[r] * grow_u + stretch * (turn_u[r] - n[r] * along_u) / length
-                by_v = n[r] * grow_v + stretch * (turn_v[r] - n[r] * along_v) / length
+                if fade >= 1.0:
+                    by_u = n[r] * grow_u + stretch * (turn_u[r] - n[r] * along_u) / length
+                    by_v = n[r] * grow_v + stretch * (turn_v[r] - n[r] * along_v) / length
+                else:
+                    fade_u = (scale * along_u - 2.0 * fade * grow_u) / stretch
+                    fade_v = (scale * along_v - 2.0 * fade * grow_v) / stretch
+                    by_u = scale * ((2.0 - fade) * (turn_u[r] - w[r] * grow_u / stretch) - w[r] * fade_u)
+                    by_v = scale * ((2.0 - fade) * (turn_v[r] - w[r] * grow_v / stretch) - w[r] * fade_v)
                 by_edge[1, r, k], by_edge[2, r, k], by_edge[0, r, k] = by_u, by_v, -by_u - by_v
         for m in range(3):
             vertex = faces[j, m]

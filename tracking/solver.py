@@ -35,7 +35,7 @@ class Settings:
     """How the terms weigh against each other. Lengths are in thousandths of the subject's size (mm for a person).
 
     Attributes:
-        contour_sigma: 1 sigma of an outline sample.
+        contour_sigma: 1 sigma of an outline sample, beside the template's own spread where that is known.
         contour_length: length of outline whose errors are one and the same.
         robust: robust scales of the local steps, first to last; a residual of this size counts a quarter.
         latent_robust: robust scales of the latent steps.
@@ -142,17 +142,19 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The template at one fineness: its coordinates in single precision, its outlines, samples per view."""
+    """The template at one fineness: its coordinates in single precision, its outlines, spread, samples per view."""
 
     template: Template
     binding: Singles
     matcher: OutlineMatcher
+    spread: Floats
     samples: int
 
     @classmethod
     def of(cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int) -> _Level:
         matcher = OutlineMatcher(Outline.of(template.faces), camera_rows, sizes)
-        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, samples)
+        spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
+        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples)
 
 
 class FrameSolver:
@@ -323,8 +325,8 @@ class FrameSolver:
                 vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
             )
         robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
-        sigma = self.settings.contour_sigma * self.unit
-        root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit)) / sigma
+        root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
+        root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
         jacobian = self.cage_rig.outline_jacobian(
             level.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from calibration.arrays import Floats, Ints
 from capture.raycasting import open3d
@@ -22,11 +23,14 @@ class Template:
         vertices: (V, 3) rest positions, mm.
         faces: (F, 3).
         binding: (V, 4 Q + F_cage) Green coordinates.
+        spread: (V,) how far a filmed outline lies from the template's there, 1 sigma, mm: loose cloth and bending
+            joints depart from any cage, hands and feet do not. None where it is not known.
     """
 
     vertices: Floats
     faces: Ints
     binding: Floats
+    spread: Floats | None = None
 
 
 def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
@@ -37,7 +41,8 @@ def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 25
     depth = clearance(points, cage_rig.cage)[0]
     if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
         return template
-    return Template(points, faces, cage_rig.bind(points, what="template vertices"))
+    spread = None if template.spread is None else template.spread[cKDTree(template.vertices).query(points)[1]]
+    return Template(points, faces, cage_rig.bind(points, what="template vertices"), spread)
 
 
 def thinned(points: Floats, faces: Ints, vertices: int) -> tuple[Floats, Ints]:

@@ -136,6 +136,26 @@ def test_derivatives_by_quads_against_finite_differences() -> None:
     np.testing.assert_allclose(along, np.einsum("pi,pik->pk", directions, middle), atol=1e-4)
 
 
+def squashed(rig: QuadRig, height: float) -> QuadPose:
+    """The pose whose second quad lies flat at ``height`` above the first: the faces between them are slivers."""
+    centres = rig.centres.copy()
+    centres[1] = centres[0] + height * rig.rotations[0][:, 2]
+    return QuadPose(rig.rotations[[0, 0, 2]], centres)
+
+
+def test_a_face_that_turns_over_takes_its_points_along_without_a_jump() -> None:
+    """At height 0 the faces of the lower tube are lines: their normals must pass through zero, not flip."""
+    rig = tube_rig()
+    cage_rig = CageRig.build(rig)
+    binding = cage_rig.bind(np.array([[5.0, 12.0, 40.0]]))
+    step = 1e-6
+    jump = cage_rig.deform(binding, squashed(rig, step)) - cage_rig.deform(binding, squashed(rig, -step))
+    assert np.abs(jump).max() < 1e-3
+    jacobian = cage_rig.point_jacobian(binding, cage_rig.derivatives(squashed(rig, 2.0)))[0]
+    above, below = (cage_rig.deform(binding, squashed(rig, 2.0 + step))[0] for step in (1e-4, -1e-4))
+    np.testing.assert_allclose(jacobian[:, 9:12] @ rig.rotations[0][:, 2], (above - below) / 2e-4, atol=1e-5)
+
+
 def test_a_point_outside_the_cage_is_refused_with_the_quads_at_fault() -> None:
     cage_rig = CageRig.build(tube_rig())
     with pytest.raises(InputError, match=r"1 of 2 markers are not inside the cage by 5 mm .*enlarge"):
