@@ -22,6 +22,7 @@ from capture.results import create_results, open_results, text_array
 __all__ = ["HullWriter", "create_hulls", "read_hull", "read_hulls"]
 
 STAGE = "hull"
+_ROWS = 1 << 17
 
 
 class HullWriter:
@@ -66,6 +67,23 @@ class HullWriter:
         file["views_used"][rows] = np.array([hull.views_used for hull in hulls])
         file["agreement"][rows] = np.array([hull.agreement for hull in hulls])
         file["flags"][rows] = [hull.flags for hull in hulls]
+
+    def copy(self, first: int, path: Path | str) -> int:
+        """Append all hulls of another file as frames ``first`` on, unread; return how many."""
+        file = self._file
+        with open_results(path, stage=STAGE) as part:
+            frames = len(part["volume"])
+            for key, start in (("vertices", "vertex_start"), ("faces", "face_start")):
+                data, more = file[key], part[key]
+                before = len(data)
+                data.resize(before + len(more), axis=0)
+                for row in range(0, len(more), _ROWS):
+                    block = more[row : row + _ROWS]
+                    data[before + row : before + row + len(block)] = block
+                file[start][first + 1 : first + 1 + frames] = before + part[start][1:]
+            for key in ("volume", "views_used", "agreement", "flags"):
+                file[key][first : first + frames] = part[key][:]
+        return frames
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from capture.hull.sequence import HullReport, reconstruct_hulls
-from capture.hull.store import create_hulls, read_hulls
+from capture.hull.store import create_hulls
 from capture.results import open_results, read_parameters
 from vivarig.commands import hull as verb
 from vivarig.pipeline.jobs import Job
@@ -16,8 +14,6 @@ from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
 __all__ = ["join", "work"]
-
-_BLOCK = 16
 
 
 def work(job: Job, phase: str, span: Span) -> None:
@@ -34,7 +30,7 @@ def work(job: Job, phase: str, span: Span) -> None:
 
 
 def join(job: Job) -> CommandReport:
-    """Put the parts together, a few hulls at a time."""
+    """Put the parts together."""
     paths = [job.path("hull", "hulls", span) for span in job.spans("hull")]
     target = job.recording.results / "hull.h5"
     with open_results(paths[0], stage="hull") as file:
@@ -43,10 +39,7 @@ def join(job: Job) -> CommandReport:
     with create_hulls(target, names, len(job.whole), parameters) as writer:
         at = 0
         for path in paths:
-            hulls = read_hulls(path)
-            while block := list(itertools.islice(hulls, _BLOCK)):
-                writer.write(at, block)
-                at += len(block)
+            at += writer.copy(at, path)
     with open_results(target, stage="hull") as file:
         report = HullReport(
             file["volume"][()],

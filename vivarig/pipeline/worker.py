@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import queue
 import resource
@@ -42,6 +44,17 @@ def main() -> None:
         except Exception:  # noqa: BLE001  (a bug: its traceback is the parent's to raise)
             answer = ("failed", RuntimeError(traceback.format_exc()))
         send(answers, (*answer, _peak_rss_mb()))
+        del answer
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """Give free memory back: a worker does all kinds of tasks, and the C library would keep what each once needed."""
+    gc.collect()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others keep nothing
+        if trim is not None:
+            trim(0)
 
 
 def _peak_rss_mb() -> float:

@@ -1,0 +1,35 @@
+"""Hulls on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from capture.hull.result import Hull
+from capture.hull.store import create_hulls, read_hulls
+
+
+def test_files_put_together_hold_the_hulls_of_both(tmp_path: Path) -> None:
+    """Of different sizes, an empty one between them: each frame's mesh comes back as it was written."""
+    rng = np.random.default_rng(4)
+    hulls = [
+        Hull(
+            rng.random((size, 3)).astype(np.float32).astype(np.float64),
+            rng.integers(0, max(size, 1), (2 * size, 3)).astype(np.int32),
+            float(size),
+            rng.random(3) > 0.3,
+            rng.random(3).astype(np.float32).astype(np.float64),
+            size % 4,
+        )
+        for size in (5, 0, 40_000, 7, 90_000)
+    ]
+    for name, part in (("a", hulls[:2]), ("b", hulls[2:])):
+        with create_hulls(tmp_path / f"{name}.h5", ["x", "y", "z"], len(part), {}) as writer:
+            writer.write(0, part)
+    with create_hulls(tmp_path / "both.h5", ["x", "y", "z"], len(hulls), {}) as writer:
+        assert writer.copy(0, tmp_path / "a.h5") == 2
+        assert writer.copy(2, tmp_path / "b.h5") == 3
+    for wanted, found in zip(hulls, read_hulls(tmp_path / "both.h5"), strict=True):
+        for key in ("vertices", "faces", "volume", "views_used", "agreement", "flags"):
+            np.testing.assert_array_equal(getattr(found, key), getattr(wanted, key))
