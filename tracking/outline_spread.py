@@ -42,4 +42,4 @@ def outline_spread(
         normals = vertex_normals(carried, faces)
         squares += np.sum((carried - mesh) * normals, axis=1) ** 2 / len(poses)
     near = cKDTree(template).query_ball_point(template, radius)
-    return np.sqrt(np.array([squares[ids].mean() for ids in near]))
+    return np.asarray(np.sqrt([squares[ids].mean() for ids in near]))
