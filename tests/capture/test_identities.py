@@ -8,9 +8,9 @@ from capture.silhouettes.identities import Identities
 from capture.silhouettes.subjects import Solid
 
 
-def solid(x: float, y: float = 0.0, *, half: float = 20.0, volume: float = 1.0) -> Solid:
+def solid(x: float, y: float = 0.0, *, half: float = 20.0) -> Solid:
     centre = np.array([x, y, 10.0])
-    return Solid(centre, centre - half, centre + half, volume, [])
+    return Solid(centre, centre - half, centre + half, [])
 
 
 def test_names_follow_subjects_that_pass_each_other() -> None:
@@ -29,7 +29,7 @@ def test_contact_is_said_and_names_after_it_are_unsure() -> None:
     identities.name([solid(-40.0), solid(40.0)])
     identities.name([solid(-25.0), solid(25.0)])
     for _ in range(3):
-        merged = identities.name([solid(0.0, half=40.0, volume=2.0)])
+        merged = identities.name([solid(0.0, half=40.0)])
         assert merged.solid.tolist() == [0, 0] and merged.touching.all() and not merged.unsure.any()
     parted = identities.name([solid(30.0), solid(-30.0)])
     assert parted.solid.tolist() == [1, 0] and parted.unsure.all() and not parted.touching.any()
