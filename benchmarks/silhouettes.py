@@ -3,9 +3,9 @@
     python -m benchmarks.silhouettes [--mouse-cage]
 
 Truth is the actor's skin cast into the views. The samples have shadows and sensor noise as filmed; "hard" adds noise of
-4 grey levels and 6 % mains flicker. Models see all frames of four cameras and are scored on every eighth. Chroma key,
-backlight and bright models do not apply to the samples (no screen, no panel); they are tested on synthetic pictures.
-``--mouse-cage`` measures the real, unplated cage recording instead, scored by its labelled points.
+4 grey levels and 6 % mains flicker. Models see all frames of four cameras and are scored on every eighth. For chroma
+key, backlight, bright and brought masks the same true silhouettes are set before a screen, a panel or black, with
+uneven light. ``--mouse-cage`` measures the real, unplated cage recording instead, scored by its labelled points.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import cv2
@@ -37,6 +37,13 @@ from capture.video import read_frames, write_video
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 MODELS = ("plate", "mixture", "moving", "mog2", "knn")
+#: Scenes made from true silhouettes: blue, green and red of the ground and of the subject.
+MADE = {
+    "chroma": ((60, 180, 70), (70, 80, 150)),
+    "backlight": ((220, 220, 220), (30, 30, 30)),
+    "bright": ((20, 20, 20), (190, 190, 190)),
+    "masks": ((20, 20, 20), (190, 190, 190)),
+}
 FRAMES = range(0, 100, 8)
 CAGE = ("back", "mid", "side", "top")
 
@@ -84,6 +91,49 @@ def filmed_again(sample: Path, folder: Path, *, hard: bool) -> Recording:
     return load_recording(folder)
 
 
+def _made_images(model: str, masks: Sequence[np.ndarray], hard: bool) -> Iterator[np.ndarray]:
+    """Yield pictures of true silhouettes (H, W) before a screen, a panel or black, a fifth darker at one side."""
+    ground, subject = (np.array(colour, dtype=np.float32) for colour in MADE[model])
+    rng = np.random.default_rng(7)
+
+    def still() -> Iterator[tuple[int, np.ndarray]]:
+        for index, mask in enumerate(masks):
+            matte = cv2.GaussianBlur(mask.astype(np.float32), (0, 0), 0.6)[:, :, None]
+            light = np.linspace(1.0, 0.8, mask.shape[1], dtype=np.float32)[None, :, None]
+            noise = 2.0 * rng.standard_normal((*mask.shape, 3 if model == "chroma" else 1), dtype=np.float32)
+            yield index, np.clip(light * (ground + matte * (subject - ground)) + noise, 0, 255).astype(np.uint8)
+
+    return _spoilt(still(), rng, hard)
+
+
+def made_recording(model: str, true: dict[str, list[np.ndarray]], rig: Rig, folder: Path, *, hard: bool) -> Recording:
+    """Write the recording of a made scene with the views' true silhouettes."""
+    footage = []
+    for name, masks in true.items():
+        write_video(folder / f"{name}_{model}.mkv", _made_images(model, masks, hard), 25.0, codec="ffv1")
+        brought = None
+        if model == "masks":
+            brought = folder / f"{name}_masks"
+            brought.mkdir()
+            for index, mask in enumerate(masks):
+                cv2.imwrite(str(brought / f"{index:03d}.png"), 255 * mask.view(np.uint8))
+        footage.append(Footage(name, folder / f"{name}_{model}.mkv", masks=brought))
+    return Recording(folder, model, 25.0, None, rig, tuple(footage))
+
+
+def _ious(
+    recording: Recording, model: str, true: dict[str, list[np.ndarray]], frames: Sequence[int] | None
+) -> tuple[float, float]:
+    """Return the mean and the worst view's mean IoU of a model with the truth, at the given frames."""
+    target = recording.folder / "silhouettes.h5"
+    segment_recording(recording, target, ModelOptions(model), workers=2)
+    views = [
+        np.mean([overlap(a, b) for a, b in zip(read_masks(target, name, frames), masks, strict=True)])
+        for name, masks in true.items()
+    ]
+    return float(np.mean(views)), float(np.min(views))
+
+
 def model_scores(sample: Path, *, hard: bool) -> dict[str, tuple[float, float]]:
     """Return for each model the mean and the worst view's mean IoU with the truth."""
     with h5py.File(sample / "truth.h5") as truth:
@@ -91,16 +141,11 @@ def model_scores(sample: Path, *, hard: bool) -> dict[str, tuple[float, float]]:
         faces = truth["skin/faces"][()].astype(np.int32)
     with tempfile.TemporaryDirectory() as scratch:
         recording = filmed_again(sample, Path(scratch), hard=hard)
-        true = {c.name: [mesh_silhouette(c, some, faces) for some in vertices] for c in recording.need_rig()}
-        found = {}
-        for model in MODELS:
-            target = Path(scratch) / "silhouettes.h5"
-            segment_recording(recording, target, ModelOptions(model), workers=2)
-            views = [
-                np.mean([overlap(a, b) for a, b in zip(read_masks(target, name, FRAMES), masks, strict=True)])
-                for name, masks in true.items()
-            ]
-            found[model] = (float(np.mean(views)), float(np.min(views)))
+        rig = recording.need_rig()
+        true = {c.name: [mesh_silhouette(c, some, faces) for some in vertices] for c in rig}
+        found = {model: _ious(recording, model, true, FRAMES) for model in MODELS}
+        for model in MADE:
+            found[model] = _ious(made_recording(model, true, rig, Path(scratch), hard=hard), model, true, None)
     return found
 
 
@@ -195,7 +240,7 @@ def main() -> None:
         words = ", ".join(f"{model} {mean:.3f}" for model, (mean, _) in scores[sample, hard].items())
         print(f"{sample}{', hard' if hard else ''}: {words}", flush=True)
     print(f"{'model':<10}" + "".join(f"{sample + (', hard' if hard else ''):>24}" for sample, hard in columns))
-    for model in MODELS:
+    for model in (*MODELS, *MADE):
         cells = [scores[column][model] for column in columns]
         print(f"{model:<10}" + "".join(f"{mean:>9.3f} (worst {worst:.3f})" for mean, worst in cells))
         for (sample, hard), (mean, _) in zip(columns, cells, strict=True):

@@ -37,6 +37,8 @@ _MAD = 1.4826
 _MOST_BYTES = 400_000_000
 #: Samples are taken from this many frames at most: reading them means decoding what lies between.
 _MOST_FRAMES = 2000
+#: A band of brightness with this many times the usual noise shows movement.
+_RESTLESS = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
 
@@ -170,11 +172,13 @@ def load_background(
 def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> NoiseCurve:
     """Measure the sensor noise from pairs of consecutive frames, most of whose pixels show nothing that moves.
 
-    The difference of two frames has twice the variance of one. ``floor`` stands for what a codec rounds away.
+    The difference of two frames has twice the variance of one; flicker between them is no noise. ``floor`` stands for
+    what a codec rounds away. A brightness that only the edge of something moving has is left out.
     """
     edges = np.linspace(0.0, 256.0, 17)
     found: list[list[float]] = [[] for _ in range(16)]
-    for first, second in pairs:
+    for pair in pairs:
+        first, second = steadied(pair)
         a = first.reshape(-1)[::7].astype(np.float32)
         b = second.reshape(-1)[::7].astype(np.float32)
         which = np.clip(((a + b) / 2 // 16).astype(int), 0, 15)
@@ -187,9 +191,10 @@ def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> 
     known = [band for band in range(16) if found[band]]
     if not known:
         return NoiseCurve(np.array([0.0, 255.0]), np.array([2.0, 2.0]))
+    sigma = np.maximum([float(np.median(found[band])) for band in known], floor)
+    usual = sigma <= _RESTLESS * np.median(sigma)
     levels = np.array([(edges[band] + edges[band + 1]) / 2 for band in known])
-    sigma = np.array([float(np.median(found[band])) for band in known])
-    return NoiseCurve(levels, np.maximum(sigma, floor))
+    return NoiseCurve(levels[usual], sigma[usual])
 
 
 def _half_step(count: int) -> Singles:

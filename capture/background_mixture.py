@@ -19,6 +19,8 @@ __all__ = ["fit_mixture"]
 
 #: A component that explains a smaller share of the images is noise and no state.
 _LEAST_WEIGHT = 0.1
+#: Values of a pixel that lie within this many standard deviations of the noise are one state.
+_ONE_STATE = 6.0
 
 
 def fit_mixture(
@@ -36,12 +38,14 @@ def fit_mixture(
     spreads = np.empty_like(centres)
     levels = np.arange(256, dtype=np.float32)
     floor = np.full(256, 1.5, dtype=np.float32) if noise is None else noise.at(levels)
-    _fit(stack, floor, np.float32(_LEAST_WEIGHT), centres, spreads)
+    _fit(stack, floor, np.float32(_LEAST_WEIGHT), np.float32(_ONE_STATE), centres, spreads)
     return tuple(Background(centre, spread) for centre, spread in zip(centres, spreads, strict=True))
 
 
 @compiled
-def _fit(stack: Bytes, floor: Singles, least_weight: np.float32, centres: Singles, spreads: Singles) -> None:
+def _fit(
+    stack: Bytes, floor: Singles, least_weight: np.float32, one_state: np.float32, centres: Singles, spreads: Singles
+) -> None:
     count, height, width, channels = stack.shape
     number = centres.shape[0]
     brightness = np.empty(count)
@@ -51,6 +55,24 @@ def _fit(stack: Bytes, floor: Singles, least_weight: np.float32, centres: Single
     sigmas = np.empty((number, channels))
     for y in range(height):
         for x in range(width):
+            # Most pixels have one state: all values within the noise of their mean.
+            single = True
+            for c in range(channels):
+                low, high, mean = np.int64(255), np.int64(0), 0.0
+                for n in range(count):
+                    low, high = min(low, np.int64(stack[n, y, x, c])), max(high, np.int64(stack[n, y, x, c]))
+                    mean += stack[n, y, x, c]
+                mean /= count
+                variance = 0.0
+                for n in range(count):
+                    variance += (stack[n, y, x, c] - mean) ** 2
+                least = floor[min(255, int(mean))]
+                single = single and high - low <= one_state * least
+                for k in range(number):
+                    centres[k, y, x, c] = mean
+                    spreads[k, y, x, c] = max(np.sqrt(variance / count), least)
+            if single:
+                continue
             for n in range(count):
                 brightness[n] = 0.0
                 for c in range(channels):

@@ -19,7 +19,7 @@ from calibration.compiled import compiled
 from capture.background import Background, NoiseCurve
 from capture.background_appearance import disc
 
-__all__ = ["Modes", "brightest_modes", "ground_of", "temporal_modes"]
+__all__ = ["Ground", "Modes", "brightest_modes", "ground_of", "temporal_modes"]
 
 _MODES = 5
 #: A value belongs to a mode within this many standard deviations of the noise.
@@ -33,6 +33,10 @@ _GOES_ON = 3.0
 #: The ground is followed inwards by this many pixels a turn.
 _FRONT_PX = 6
 _TURNS = 80
+#: Gaps in what changes are closed up to this share of the image's longer side.
+_CLOSED = 0.05
+#: A thing that never changed belongs to the scene if this share of its rim is quiet.
+_QUIET = 0.5
 #: Distances over which the ground's own variation is measured, px.
 _SCALES_PX = (4, 8, 16, 32, 64)
 
@@ -129,50 +133,87 @@ def _spread_at(distance: Singles, variation: Singles) -> Singles:
     return np.stack(flat, axis=-1).astype(np.float32)
 
 
-def ground_of(modes: Modes, noise: NoiseCurve) -> Background:
+def ground_of(modes: Modes, noise: NoiseCurve) -> Ground:
     """Return the background: of each pixel the mode that goes on from the steady ground around, or a filled value."""
     order = modes.counts.argmax(axis=0)
     centre = np.take_along_axis(modes.means, order[None, :, :, None], axis=0)[0].copy()
     largest = np.take_along_axis(modes.counts, order[None], axis=0)[0]
     unsteady = (largest < _STEADY * modes.images).astype(np.uint8)
     lively = cv2.medianBlur(unsteady, 5)
-    reach = max(2, round(0.01 * max(lively.shape)))
-    region = cv2.morphologyEx(lively, cv2.MORPH_CLOSE, disc(reach))
+    reach = max(2, round(_CLOSED * max(lively.shape)))
+    padded = np.pad(lively, reach)  # closing must not reach over the image's border
+    region = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, disc(reach))
+    region = np.ascontiguousarray(region[reach:-reach, reach:-reach])
     outlines, _ = cv2.findContours(region, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(region, outlines, -1, 1, cv2.FILLED)
     region = cv2.dilate(region, disc(2))
     known = region == 0
     if known.all() or not known.any():
-        return Background(centre, noise.at(centre))
-    variation = _variation(centre, known, cv2.dilate(region, disc(4 * reach)) > 0)
+        return Ground(Background(centre, noise.at(centre)), np.ones_like(known))
+    variation = _variation(centre, known, cv2.dilate(region, disc(reach)) > 0)
     lasting = modes.counts >= max(_LEAST, _LASTING * modes.images)
     for turn in range(_TURNS):
         expected = _filled(centre, known)
         distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
         front = ~known & ((distance <= _FRONT_PX) | (turn == _TURNS - 1))
         rows, columns = np.nonzero(front)
-        sigma = np.hypot(_spread_at(distance[rows, columns], variation), noise.at(expected[rows, columns]))
+        sigma = np.hypot(
+            _spread_at(distance[rows, columns], variation), np.float32(0.5) * noise.at(expected[rows, columns])
+        )
         away = np.abs(modes.means[:, rows, columns] - expected[rows, columns]) / sigma
-        miss = np.where(lasting[:, rows, columns], away.max(axis=2), np.inf)
-        best = miss.argmin(axis=0)
-        goes_on = miss[best, np.arange(len(best))] < _GOES_ON
+        likely = lasting[:, rows, columns] & (away.max(axis=2) < _GOES_ON)
+        # Shadows darken: the brightest of what may be the ground is the ground in full light.
+        best = np.where(likely, modes.means[:, rows, columns].sum(axis=2), np.float32(-1.0)).argmax(axis=0)
+        goes_on = likely.any(axis=0)
         rows, columns, best = rows[goes_on], columns[goes_on], best[goes_on]
         centre[rows, columns] = modes.means[best, rows, columns]
         known[rows, columns] = True
         if len(rows) == 0:
             break
+    known |= _furniture(~known & (lively == 0), lively)
     return _completed(centre, known, variation, noise)
 
 
-def _completed(centre: Singles, known: Bools, variation: Singles, noise: NoiseCurve) -> Background:
+def _furniture(steady: Bools, lively: Bytes) -> Bools:
+    """Return the parts of what never changed but is unlike the ground around that the subject does not surround.
+
+    A subject that keeps a place covered stirs all around it; a thing that belongs to the scene has quiet edges.
+    """
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(steady.view(np.uint8), connectivity=4)
+    stirred = cv2.dilate(lively, disc(2)) > 0
+    quiet = np.zeros(count, dtype=bool)
+    for part in range(1, count):
+        x, y, w, h = (int(value) for value in stats[part, :4])
+        window = (slice(max(0, y - 1), y + h + 1), slice(max(0, x - 1), x + w + 1))
+        inside = (labels[window] == part).view(np.uint8)
+        rim = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside) & ~stirred[window]
+        around = np.count_nonzero(cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)
+        quiet[part] = np.count_nonzero(rim) > _QUIET * around
+    return np.asarray(quiet[labels])
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A background put together from what a subject uncovers.
+
+    Attributes:
+        background: the empty scene.
+        seen: (H, W) where it was seen; elsewhere it was filled in.
+    """
+
+    background: Background
+    seen: Bools
+
+
+def _completed(centre: Singles, known: Bools, variation: Singles, noise: NoiseCurve) -> Ground:
     """Return the background with what is not known filled in and spread accordingly."""
     full = _filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     doubt = np.where(known[:, :, None], np.float32(0.0), _spread_at(distance, variation))
-    return Background(full, np.hypot(noise.at(full), doubt).astype(np.float32))
+    return Ground(Background(full, np.hypot(noise.at(full), doubt).astype(np.float32)), known)
 
 
-def brightest_modes(modes: Modes, seen: NDArray[np.int32], noise: NoiseCurve) -> Background:
+def brightest_modes(modes: Modes, seen: NDArray[np.int32], noise: NoiseCurve) -> Ground:
     """Return the background from modes of what was free of the subject in ``seen`` (H, W) images.
 
     Shadows darken, so of the lasting modes the brightest is the ground in full light.
@@ -183,6 +224,6 @@ def brightest_modes(modes: Modes, seen: NDArray[np.int32], noise: NoiseCurve) ->
     centre = np.take_along_axis(modes.means, order[None, :, :, None], axis=0)[0].copy()
     known = np.take_along_axis(bright, order[None], axis=0)[0] >= 0
     if known.all() or not known.any():
-        return Background(centre, noise.at(centre))
+        return Ground(Background(centre, noise.at(centre)), np.ones_like(known))
     around = cv2.dilate((~known).view(np.uint8), disc(max(2, round(0.04 * max(known.shape))))) > 0
     return _completed(centre, known, _variation(centre, known, around), noise)

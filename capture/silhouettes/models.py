@@ -14,7 +14,6 @@ from calibration.arrays import Bools, Bytes, Floats
 from calibration.errors import InputError, nearest
 from capture.background import (
     SCALE,
-    Background,
     NoiseCurve,
     background_of,
     load_background,
@@ -26,7 +25,7 @@ from capture.background_adaptive import NearestSamples, RunningMixture
 from capture.background_appearance import AppearanceModel, Surroundings, disc, sitting_place
 from capture.background_keys import ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
-from capture.background_uncovered import brightest_modes, ground_of, temporal_modes
+from capture.background_uncovered import Ground, brightest_modes, ground_of, temporal_modes
 from capture.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
@@ -230,11 +229,9 @@ def camera_model(
     grey = is_grey(samples[0])
     samples = [image[:, :, 0] if grey and image.ndim == 3 else image for image in samples]
     noise = measured_noise(footage.source, frames, grey)
-    if name == "moving":
-        place = _sitting_place(footage, options, samples, grey, noise)
-        if place is not None:
-            return SittingSubject(place, grey)
     model = _evidence_model(name, footage, options, samples, grey, noise)
+    if isinstance(model, SittingSubject):
+        return model
     made = CameraModel(name, model, options.cleaning, grey)
     if isinstance(model, PlateModel):
         masks = [made.silhouette(image) for image in samples]
@@ -263,13 +260,21 @@ def _sitting_place(
     return place if sits else None
 
 
+def _stands_out(model: PlateModel, hidden: Bools, samples: Sequence[Bytes], cleaning: Cleaning) -> bool:
+    """Return whether the subject differs clearly from the ground that was filled in where none was ever seen."""
+    if not hidden.any():
+        return False
+    strong = [np.mean(model.evidence(image)[hidden] >= cleaning.high * SCALE) for image in samples]
+    return bool(np.median(strong) >= _COVERED)
+
+
 def _floor(options: ModelOptions, grey: bool) -> float:
     return _SHADOW_FLOORS[grey] if options.shadow_floor is None else options.shadow_floor
 
 
 def _evidence_model(
     name: str, footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
-) -> EvidenceModel:
+) -> EvidenceModel | SittingSubject:
     floor = _floor(options, grey)
     if name == "plate" and footage.background is not None:
         return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
@@ -277,13 +282,18 @@ def _evidence_model(
         first, *others = fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
-        return PlateModel(_uncovered(footage, noise, floor, grey), shadow_floor=floor)
+        ground = _uncovered(footage, noise, floor, grey)
+        found = PlateModel(ground.background, shadow_floor=floor)
+        place = _sitting_place(footage, options, samples, grey, noise)
+        if place is not None and not _stands_out(found, ~ground.seen, samples, options.cleaning):
+            return SittingSubject(place, grey)
+        return found
     if name in ("mog2", "knn"):
         if footage.background is not None:
             empty = spread_frames(footage.background, 32, gray=grey)
         else:
-            ground = np.clip(np.rint(_uncovered(footage, noise, floor, grey).centre), 0, 255)
-            empty = [ground.astype(np.uint8)]
+            centre = _uncovered(footage, noise, floor, grey).background.centre
+            empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
         scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
         return FollowingModel(scene, shadow_floor=floor)
     if name == "chroma":
@@ -291,12 +301,14 @@ def _evidence_model(
     return ThresholdModel(dark=name == "backlight")
 
 
-def _uncovered(footage: Footage, noise: NoiseCurve, floor: float, grey: bool) -> Background:
+def _uncovered(footage: Footage, noise: NoiseCurve, floor: float, grey: bool) -> Ground:
     """Return the background of a recording without plate, from what its subject uncovers."""
     stack = steadied(spread_frames(footage.source, _LOOKED_AT, gray=grey))
     found = ground_of(temporal_modes(stack, noise), noise)
     for _ in range(_ROUNDS):
-        made = CameraModel("moving", PlateModel(found, shadow_floor=floor), Cleaning(), grey)
+        # What was found may lie in a shadow yet: ground that is brighter by as much is no subject.
+        lit = PlateModel(found.background, shadow_floor=floor, highlight=1.0 / floor)
+        made = CameraModel("moving", lit, Cleaning(), grey)
         grown = [cv2.dilate(made.silhouette(image).view(np.uint8), disc(_CLEAR_PX)) for image in stack]
         free = np.stack(grown) == 0
         found = brightest_modes(temporal_modes(stack, noise, free), free.sum(axis=0, dtype=np.int32), noise)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.arrays import Bytes
+from calibration.arrays import Bytes, Floats
 from calibration.rig import Rig
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel
@@ -49,13 +49,15 @@ def tune(
     """
     frames = range(min(len(images) for images in samples))
 
-    def score(trial: Sequence[CameraModel]) -> float:
-        def one(frame: int) -> float:
+    def score(trial: Sequence[CameraModel]) -> Floats:
+        """Return (C,) the views' agreement."""
+
+        def one(frame: int) -> Floats:
             masks = [model.silhouette(images[frame]) for model, images in zip(trial, samples, strict=True)]
             # A view without silhouette agrees with nothing.
-            return float(np.nan_to_num(ray_agreement(masks, rig)).mean())
+            return np.nan_to_num(ray_agreement(masks, rig))
 
-        return float(np.mean(list(pool.map(one, frames))))
+        return np.asarray(np.mean(list(pool.map(one, frames)), axis=0))
 
     best, top = list(models), score(models)
     changes: list[Callable[[CameraModel], CameraModel]] = []
@@ -63,10 +65,12 @@ def tune(
         changes += [lambda model, floor=floor: _with_floor(model, floor) for floor in _FLOORS]  # type: ignore[misc]
     changes += [lambda model, high=high: _with_high(model, high) for high in _HIGH]  # type: ignore[misc]
     for change in changes:
-        if top > 1.0 - 2 * _CLEARLY:  # nothing can be clearly better then
+        if top.min() > 1.0 - 2 * _CLEARLY:  # nothing can be clearly better then
             break
         trial = [change(model) for model in best]
         reached = score(trial)
-        if reached > top + _CLEARLY:
+        # What one view shows too much of lowers its own agreement, what it misses that of all others.
+        mends_worst = reached.min() > top.min() + 2 * _CLEARLY and reached.mean() >= top.mean()
+        if reached.mean() > top.mean() + _CLEARLY or mends_worst:
             best, top = trial, reached
-    return best, top
+    return best, float(top.mean())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError
 from calibration.rig import Rig, save_rig
 from calibration.transforms import RigidTransform
-from capture.background import background_of, light_gain, noise_curve
+from capture.background import Background, background_of, light_gain, noise_curve
 from capture.background_adaptive import NearestSamples, RunningMixture
 from capture.background_appearance import sitting_place
 from capture.background_keys import ThresholdModel, key_colour
 from capture.background_mixture import fit_mixture
+from capture.background_uncovered import ground_of, temporal_modes
 from capture.hull import HullFlag, implicit_hull, overlap
 from capture.hull.sequence import HullOptions, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
@@ -33,6 +35,7 @@ from capture.silhouettes.ray_agreement import ray_agreement
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.thin_ends import follow_thin_end
+from capture.silhouettes.tuning import tune
 from capture.video import write_video
 
 SIZE = (160, 120)
@@ -268,6 +271,64 @@ def test_adaptive_backgrounds_follow_the_light_and_never_learn_the_subject(
     found = [following.silhouette(filmed(frame, subject=True)) for frame in range(300)]
     assert min(overlap(mask, true) for mask in found) > 0.98
     assert overlap(plate.silhouette(filmed(299, subject=True)), true) < 0.5
+
+
+@pytest.mark.parametrize("wrong", ["threshold", "shadow floor"])
+def test_settings_that_lower_the_agreement_of_the_views_are_repaired(wrong: str, rng: np.random.Generator) -> None:
+    """In one view half of the ball has little contrast: a high threshold loses it, and the other views say so.
+
+    A shadow floor below the ball's brightness ratio (0.27) takes all of it for a shadow.
+    """
+    cleaning = Cleaning(low=18.0, high=40.0) if wrong == "threshold" else Cleaning()
+    floor = 1.0 if wrong == "threshold" else 0.2
+    empty = Background(*(np.full((SIZE[1], SIZE[0], 1), value, np.float32) for value in (150.0, 2.0)))
+    models = [CameraModel("plate", PlateModel(empty, shadow_floor=floor), cleaning, True) for _ in RIG]
+    true = [[truth(view, frame) for frame in (3, 6, 9)] for view in RIG]  # type: ignore[arg-type]
+    samples = []
+    for index, masks in enumerate(true):
+        images = [np.where(mask, 40.0, 150.0) for mask in masks]
+        if index == 1 and wrong == "threshold":
+            for image, mask in zip(images, masks, strict=True):
+                image[: int(np.nonzero(mask)[0].mean())][mask[: int(np.nonzero(mask)[0].mean())]] = 120.0
+        samples.append([np.clip(image + rng.normal(0, 1, image.shape), 0, 255).astype(np.uint8) for image in images])
+
+    def agreement(chosen: list[CameraModel]) -> float:
+        masks = [model.silhouette(images[1]) for model, images in zip(chosen, samples, strict=True)]
+        return float(np.nan_to_num(ray_agreement(masks, RIG)).mean())
+
+    assert agreement(models) < 0.92  # the three others see a half that the one view denies
+    with ThreadPoolExecutor(1) as pool:
+        tuned, reached = tune(models, samples, RIG, pool, floors=wrong != "threshold")
+        again, _ = tune(tuned, samples, RIG, pool)
+    assert reached > 0.97 and agreement(tuned) > 0.97
+    for model, images, masks in zip(tuned, samples, true, strict=True):
+        assert overlap(model.silhouette(images[1]), masks[1]) > 0.97
+    assert again == tuned  # what agrees is left alone
+
+
+def test_ground_that_a_resting_subject_hides_is_found_or_filled(rng: np.random.Generator) -> None:
+    """A dark disc lies on one place for 30 of 36 images and shifts by its radius for six; a shadow goes with it.
+
+    The median is the disc. The ground has waves of 10 grey levels; what is never seen is filled to their size.
+    """
+    rows, columns = np.mgrid[:120, :160]
+    ground = 140 + 10 * np.sin(columns / 15.0) * np.cos(rows / 12.0)
+    images, true = [], []
+    for n in range(36):
+        middle = 70 + (25 if n >= 30 else 0) + n % 3
+        disc_here = (columns - middle) ** 2 + (rows - 60) ** 2 < 25**2
+        shade = (columns - middle) ** 2 / 4 + (rows - 85) ** 2 < 10**2
+        scene = np.where(disc_here, 30.0, np.where(shade, 0.7, 1.0) * ground)
+        images.append(np.clip(scene + rng.normal(0, 1.5, scene.shape), 0, 255).astype(np.uint8))
+        true.append(disc_here)
+    noise = noise_curve([(images[0], images[3])])
+    assert np.median(background_of(images, noise).centre[55:65, 65:75]) < 60
+    found = ground_of(temporal_modes(np.stack(images)[:, :, :, None], noise), noise)
+    assert not found.seen[55:65, 80:90].any() and found.seen[:30].all()
+    assert np.abs(found.background.centre[:, :, 0] - ground)[true[0]].max() < 25
+    model = PlateModel(found.background)
+    for n in (0, 35):
+        assert overlap(silhouette_of(model.evidence(images[n]), Cleaning()), true[n]) > 0.97
 
 
 def test_keys() -> None:
