@@ -40,8 +40,7 @@ def key_colour(image: Bytes) -> ChromaModel:
     if image.ndim != 3:
         raise InputError("chroma key: wanted colour images; take the threshold or plate model for grey ones")
     lab = cv2.cvtColor(image, cv2.COLOR_BGR2LAB)[:, :, 1:].reshape(-1, 2)
-    counts = cv2.calcHist([lab], [0], None, [256], [0, 256])  # one channel at a time: the peak is compact
-    first = int(counts.argmax())
+    first = int(np.bincount(lab[:, 0], minlength=256).argmax())  # one channel at a time: the peak is compact
     near = lab[np.abs(lab[:, 0].astype(int) - first) <= 8]
     second = int(np.bincount(near[:, 1], minlength=256).argmax())
     screen = near[np.abs(near[:, 1].astype(int) - second) <= 8].astype(float)
