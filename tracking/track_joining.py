@@ -100,7 +100,14 @@ def mean_agreement(piece: Piece) -> float:
 
 
 def join_tracks(
-    path: Path, pieces: Sequence[Piece], frames: int, *, unit: float, margin: int, parameters: Mapping[str, Any]
+    path: Path,
+    pieces: Sequence[Piece],
+    frames: int,
+    *,
+    unit: float,
+    margin: int,
+    parameters: Mapping[str, Any],
+    plausible: bool = True,
 ) -> list[Seam]:
     """Write one track file of T frames from parts of it, judged as a whole; return how the parts agreed.
 
@@ -111,6 +118,7 @@ def join_tracks(
         unit: one thousandth of the subject's size, mm.
         margin: frames on both sides of a seam that are marked where parts disagree.
         parameters: for the file.
+        plausible: False: no frame is trusted, the subject came out as one that cannot be (`trust.plausible_size`).
     """
     held = [piece for piece in pieces if piece.path is not None]
     if not held:
@@ -139,6 +147,9 @@ def join_tracks(
                 near[max(left.first, right.first - margin) : min(right.last, right.first + margin)] = True
                 near &= trust == int(Trust.TRUSTED)
                 trust[near], reason[near] = int(Trust.DOUBTFUL), int(Reason.PARTS_DISAGREE)
+        if not plausible:
+            rest = trust == int(Trust.TRUSTED)
+            trust[rest], reason[rest] = int(Trust.DOUBTFUL), int(Reason.IMPLAUSIBLE_BODY)
         file["trust"][...], file["reason"][...] = trust, reason
     return seams
 

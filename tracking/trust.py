@@ -15,7 +15,11 @@ import numpy as np
 
 from calibration.arrays import Floats, Ints
 
-__all__ = ["Reason", "Trust", "Verdicts", "judge"]
+__all__ = ["Reason", "Trust", "Verdicts", "judge", "plausible_size"]
+
+#: Least and greatest size of a subject against the built-in body. Larger ones explain something else: a person of 2.1 m
+#: or more is a person with a chair. Rodents grow, and there are many strains: the limits only catch what is absurd.
+_SIZES = {"human": (0.4, 1.2), "mouse": (0.4, 2.0), "rat": (0.3, 2.0)}
 
 
 class Trust(IntEnum):
@@ -38,6 +42,7 @@ class Reason(IntEnum):
     AMBIGUOUS_START = 6
     NOT_TRACKED = 7
     PARTS_DISAGREE = 8
+    IMPLAUSIBLE_BODY = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +101,12 @@ def judge(
     mark(np.nan_to_num(jump) > 8.0, Trust.DOUBTFUL, Reason.JUMP)
     mark(seen < min_views, Trust.LOST, Reason.TOO_FEW_VIEWS)
     return Verdicts(trust, reason)
+
+
+def plausible_size(body: str, scale: float) -> bool:
+    """Return whether a subject of a built-in body's kind may be of this size against it."""
+    least, most = _SIZES.get(body, (0.0, np.inf))
+    return bool(least <= scale <= most)
 
 
 def _usual(values: Floats) -> tuple[float, float]:

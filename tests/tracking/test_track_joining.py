@@ -10,7 +10,7 @@ import pytest
 from calibration.errors import InputError
 from capture.results import create_results, open_results, text_array
 from tracking.track_joining import Piece, compare, join_tracks, mean_agreement, pose_at
-from tracking.trust import Reason, Trust
+from tracking.trust import Reason, Trust, plausible_size
 
 FRAMES, QUADS, VIEWS, UNIT = 20, 3, 4, 1.0
 
@@ -54,8 +54,10 @@ def pieces(tmp_path: Path, **second: float) -> list[Piece]:
     ]
 
 
-def joined(tmp_path: Path, parts: list[Piece]) -> dict[str, np.ndarray]:
-    join_tracks(tmp_path / "track.h5", parts, FRAMES, unit=UNIT, margin=2, parameters={"parts": len(parts)})
+def joined(tmp_path: Path, parts: list[Piece], *, plausible: bool = True) -> dict[str, np.ndarray]:
+    parameters = {"parts": len(parts)}
+    path = tmp_path / "track.h5"
+    join_tracks(path, parts, FRAMES, unit=UNIT, margin=2, parameters=parameters, plausible=plausible)
     with open_results(tmp_path / "track.h5", stage="track") as file:
         return {name: file[name][()] for name in file}
 
@@ -65,6 +67,14 @@ def test_parts_that_agree_become_one(tmp_path: Path) -> None:
     assert np.array_equal(track["centres"], truth())
     assert (track["trust"] == int(Trust.TRUSTED)).all() and track["vertices"].shape == (FRAMES, 5, 3)
     assert compare(*pieces(tmp_path)).distance == 0
+
+
+def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:
+    track = joined(tmp_path, pieces(tmp_path), plausible=False)
+    assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.IMPLAUSIBLE_BODY)).all()
+    # A person of 1.29 times the built-in's size was a person on a chair.
+    assert not plausible_size("human", 1.29) and plausible_size("human", 1.06)
+    assert plausible_size("subjects/stout", 3.0), "a folder's template says nothing about sizes"
 
 
 def test_each_frame_comes_from_its_own_part(tmp_path: Path) -> None:

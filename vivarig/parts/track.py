@@ -33,6 +33,7 @@ from tracking.track_joining import (
     pose_at,
 )
 from tracking.tracker import Track, Tracker, TrackerSettings
+from tracking.trust import plausible_size
 from vivarig.commands import track as verb
 from vivarig.pipeline.jobs import Job, PartMasks
 from vivarig.pipeline.spans import MARGIN, Span
@@ -186,7 +187,11 @@ def join(job: Job) -> CommandReport:
         "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
     }  # fmt: skip
     target = job.recording.results / "track.h5"
-    seams = join_tracks(target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters)
+    # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
+    plausible = plausible_size(subject_name(job), prepared.scale)
+    seams = join_tracks(
+        target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
+    )
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
     return verb.summary(
         target, Span(spans[0].first, spans[-1].last), apart, max((s.distance for s in seams), default=0)
