@@ -7,7 +7,7 @@ shrinks from step to step, coarse to fine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -18,6 +18,7 @@ from calibration.transforms import RigidTransform, rotation_from_vector
 from tracking.contours import Observation
 from tracking.deformation import CageRig
 from tracking.energy import System, latent_basis, prediction_term, prior_term, variance_term
+from tracking.joint_fit import FrameBlock, MarkRows
 from tracking.pair_prior import fit_pair_prior
 from tracking.point_fit import moved
 from tracking.prior import Prior, require_rig
@@ -26,6 +27,7 @@ from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import Matches, Outline, OutlineMatcher, PackedObservation
 from tracking.surface_term import match_surface
 from tracking.template import Template, coarse_template
+from tracking.texture_term import FrameMarks, face_frames, match_marks
 
 __all__ = ["FrameFit", "FrameSolver", "Settings", "Template"]
 
@@ -50,6 +52,8 @@ class Settings:
         pair_shift, pair_turn: their floors, thousandths and rad.
         bend, length, twist: weights of the rigidity term, 1 / (sigma in thousandths).
         predict_shift, predict_turn: how far the next frame lies from the prediction.
+        mark_sigma: 1 sigma of a mark of the skin's texture.
+        mark_robust: a mark this far from its spot counts a quarter.
         latent_only: leave the quads on the manifold (for ablation).
         one_sided: leave out the pairs from observed to model outline (for ablation).
         hull: fit to the observation's surface (hull or mesh) instead of the outlines (for comparison).
@@ -77,6 +81,8 @@ class Settings:
     twist: float = 0.005
     predict_shift: float = 200.0
     predict_turn: float = 1.5
+    mark_sigma: float = 2.0
+    mark_robust: float = 10.0
     latent_only: bool = False
     one_sided: bool = False
     hull: bool = False
@@ -183,6 +189,7 @@ class FrameSolver:
         self.prior = prior
         self.settings = settings or Settings()
         self.use_prior = use_prior
+        self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
         self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
         small = coarse or coarse_template(cage_rig, template, vertices=self.settings.coarse_vertices)
         self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
@@ -343,6 +350,59 @@ class FrameSolver:
         system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
         return system, rows.matches.residuals
 
+    def mark_rows(self, marks: FrameMarks, pose: QuadPose) -> MarkRows:
+        """Sightings of marks around a pose: how far the spots lie from the pixels where they were seen."""
+        settings, unit = self.settings, self.unit
+        matches = match_marks(self.cage_rig.deform(marks.binding, pose), marks, self.camera_rows)
+        away = np.repeat(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1), 2)
+        robust = 1.0 / (1.0 + away / (settings.mark_robust * unit) ** 2)
+        root = robust * np.sqrt(matches.weights) / (settings.mark_sigma * unit)
+        jacobian = self.cage_rig.outline_jacobian(
+            marks.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+        )
+        faces = self.template.faces[marks.faces]
+        now, rest = face_frames(self.deform(pose), faces), face_frames(self.template.vertices, faces)
+        turn = np.repeat(now @ np.linalg.inv(rest), 2, axis=0)
+        spots = np.einsum("si,sij->sj", root[:, None] * matches.directions, turn)
+        return MarkRows(jacobian, spots, root * matches.residuals, marks.marks)
+
+    def block(
+        self, observation: Observation, fit: FrameFit, marks: FrameMarks, bend: Floats | None
+    ) -> tuple[FrameBlock, FrameFit]:
+        """The energy of a frame around its fit, for a step of all frames at once (`tracking.joint_fit`).
+
+        Args:
+            observation: silhouettes.
+            fit: of this frame.
+            marks: that it saw.
+            bend: (6 Q,) how far the quads lie from the middle of the frames beside, None where one is missing.
+
+        Returns:
+            The energy, and the fit described by it.
+        """
+        packed = self._fine.matcher.pack(observation)
+        at = self._evaluate(self._fine, packed, fit.pose, fit.latent, self.settings.robust[-1])
+        hessian = at.system.hessian.copy()
+        hessian[np.arange(len(hessian)), np.arange(len(hessian))] += self._damping(hessian)
+        curvature = self._curvature(at)
+        told = replace(fit, residual=at.residual, variance=at.variance, departure=at.departure, hessian=curvature)
+        return FrameBlock(hessian.astype(np.float32), at.system.gradient, self.mark_rows(marks, fit.pose), bend), told
+
+    def stepped(self, observation: Observation, fit: FrameFit, step: Floats) -> FrameFit:
+        """Take a step (n,) of `tracking.joint_fit` from a fit, as `block` returned it."""
+        size = 6 * len(self.cage_rig.rig)
+        far = float(np.abs(step[:size].reshape(-1, 6)[:, :3]).max())
+        step = step * min(1.0, 0.5 / max(far, 1e-9))
+        pose = moved(fit.pose, step[:size])
+        overlap = self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
+        return replace(fit, pose=pose, latent=fit.latent + step[size:], overlap=overlap)
+
+    def _damping(self, hessian: Floats) -> Floats:
+        """Single-precision rows leave errors of 1e-7 of the largest entries: the diagonal keeps a system definite."""
+        damping = np.full(len(hessian), 1e-3) + 1e-5 * np.abs(np.diag(hessian))
+        damping[: len(self._metric)] += 1e-3 * self._metric
+        return damping
+
     def _latent_step(
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> tuple[QuadPose, Floats]:
@@ -380,10 +440,7 @@ class FrameSolver:
             )
         size = len(gradient)
         latent_start = 6 * len(self.cage_rig.rig)
-        # Single-precision rows leave errors of 1e-7 of the largest entries: the diagonal keeps the system definite.
-        damping = np.full(size, 1e-3) + 1e-5 * np.abs(np.diag(hessian))
-        damping[:latent_start] += 1e-3 * self._metric
-        hessian[np.arange(size), np.arange(size)] += damping
+        hessian[np.arange(size), np.arange(size)] += self._damping(hessian)
         factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
         step = cho_solve(factor, -gradient, check_finite=False)
         by_quad = step[:latent_start].reshape(-1, 6)
@@ -456,11 +513,15 @@ class FrameSolver:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
-        quads = 6 * len(self.cage_rig.rig)
-        hessian = last.system.hessian[:quads, :quads]
-        if self.use_prior and self.prior.latent_dim:
-            cross = last.system.hessian[:quads, quads:]
-            inner = last.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
-            hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
         overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
-        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, hessian.astype(np.float32))
+        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, self._curvature(last))
+
+    def _curvature(self, at: _Evaluation) -> Singles:
+        """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""
+        quads = 6 * len(self.cage_rig.rig)
+        hessian = at.system.hessian[:quads, :quads]
+        if self.use_prior and self.prior.latent_dim:
+            cross = at.system.hessian[:quads, quads:]
+            inner = at.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
+            hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
+        return hessian.astype(np.float32)

@@ -3,7 +3,8 @@
 Each frame starts where its neighbour ended, a little further along its motion. When the silhouettes' overlap falls
 below the usual, the frame is tried again from the manifold and from training poses near the last root; what overlaps
 best is kept. At the end, badly fitted frames are tried again from both neighbours (the passes of both directions are
-joined this way), and what still fits badly is marked, not invented.
+joined this way), all frames are pulled to the middle of their neighbours, together with the marks of the skin's texture
+where images are given, and what still fits badly is marked, not invented.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from calibration.errors import InputError, SolveError
 from calibration.rig import Rig
 from calibration.transforms import rotation_from_vector, vector_from_rotation
 from tracking.contours import Observation
+from tracking.feature_tracks import FeatureTracks
 from tracking.initialisation import Finder
+from tracking.joint_fit import joint_step
 from tracking.quads import QuadPose
 from tracking.solver import FrameFit, FrameSolver
+from tracking.texture_term import bind_tracks
 from tracking.trust import Reason, Trust, judge
 
 __all__ = ["Track", "Tracker", "TrackerSettings", "judge_track"]
@@ -43,6 +47,10 @@ class TrackerSettings:
         repair_sweeps: passes over badly fitted frames from both neighbours.
         smooth_sweeps: passes that pull each frame to the middle of its neighbours.
         smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad.
+        mark_gate: a mark of the texture that lies further from its spot in one frame is of something else there,
+            thousandths.
+        mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
+            above or below it, thousandths.
         believed: a given pose that overlaps less than this is doubted, and the subject looked for.
         restarts: False switches all second attempts off (for ablation).
     """
@@ -55,6 +63,9 @@ class TrackerSettings:
     smooth_sweeps: int = 1
     smooth_shift: float = 8.0
     smooth_turn: float = 0.07
+    mark_gate: float = 40.0
+    mark_hold: float = 200.0
+    mark_lift: float = 15.0
     believed: float = 0.85
     restarts: bool = True
 
@@ -120,6 +131,7 @@ class Tracker:
         """Prepare; ``up`` is the vertical in world axes, z by default."""
         self.solver = solver
         self.settings = settings or TrackerSettings()
+        self._centres = np.array([camera.centre for camera in rig.cameras])
         self.finder = Finder(solver, rig, np.array([0.0, 0.0, 1.0]) if up is None else up)
 
     def track(
@@ -129,6 +141,7 @@ class Tracker:
         *,
         start: int | None = None,
         guess: tuple[QuadPose, Floats] | None = None,
+        texture: FeatureTracks | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Track:
         """Track a sequence.
@@ -138,6 +151,7 @@ class Tracker:
             frames: length of the sequence.
             start: frame to start at, None to choose the first good one.
             guess: quads and latent point in the start frame, from elsewhere; None to look for the subject.
+            texture: marks followed through the images of the same frames and cameras; None where there are no images.
             on_progress: called with frames done and in all.
 
         Raises:
@@ -146,7 +160,7 @@ class Tracker:
         # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
         # itself on a busy machine; the compiled kernels use the cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return self._track(observe, frames, start, guess, on_progress)
+            return self._track(observe, frames, start, guess, texture, on_progress)
 
     def _track(
         self,
@@ -154,6 +168,7 @@ class Tracker:
         frames: int,
         start: int | None,
         guess: tuple[QuadPose, Floats] | None,
+        texture: FeatureTracks | None,
         on_progress: Callable[[int, int], None] | None,
     ) -> Track:
         fits: list[FrameFit | None] = [None] * frames
@@ -185,8 +200,12 @@ class Tracker:
             for _ in range(self.settings.repair_sweeps):
                 if not self._repair(observe, fits):
                     break
-        for _ in range(self.settings.smooth_sweeps):
-            self._smooth(observe, fits)
+        if texture is not None and len(texture):
+            for _ in range(max(self.settings.smooth_sweeps, 1)):
+                self._join(observe, fits, texture)
+        else:
+            for _ in range(self.settings.smooth_sweeps):
+                self._smooth(observe, fits)
         return self._collect(fits, first, lead)
 
     def _start(
@@ -303,6 +322,39 @@ class Tracker:
             if trial.agreement > here.agreement - 0.01:
                 fits[frame] = trial
 
+    def _join(self, observe: Callable[[int], Observation], fits: list[FrameFit | None], texture: FeatureTracks) -> None:
+        """Step all frames at once, with the marks that they see in common and the pull to their neighbours' middle."""
+        solver, settings = self.solver, self.settings
+        known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
+
+        def surface(frame: int) -> Floats | None:
+            fit = fits[frame]
+            return None if fit is None else solver.deform(fit.pose)
+
+        marks = bind_tracks(
+            texture, solver.template, surface, solver.camera_rows, self._centres, gate=settings.mark_gate * solver.unit
+        )
+        blocks, told = [], []
+        for frame, fit in known:
+            beside = [fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1)]
+            bend = None
+            if beside[0] is not None and beside[1] is not None:
+                bend = _away(fit.pose, _middle(beside[0].pose, beside[1].pose))
+            block, described = solver.block(observe(frame), fit, marks.at(frame), bend)
+            blocks.append(block)
+            told.append(described)
+        pull = np.tile(
+            np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3), len(solver.cage_rig.rig)
+        )
+        weight = pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull))
+        steps = joint_step(
+            blocks, marks.held(settings.mark_hold * solver.unit, settings.mark_lift * solver.unit), weight
+        )
+        for (frame, fit), start, step in zip(known, told, steps, strict=True):
+            trial = solver.stepped(observe(frame), start, step)
+            if trial.agreement > fit.agreement - 0.01:
+                fits[frame] = trial
+
     def _collect(self, fits: list[FrameFit | None], first: int, lead: float) -> Track:
         count, quads = len(fits), len(self.solver.cage_rig.rig)
         views = len(fits[first].overlap)  # type: ignore[union-attr]
@@ -362,6 +414,12 @@ def _better(first: FrameFit, second: FrameFit) -> FrameFit:
 
 def _score(fit: FrameFit) -> float:
     return fit.agreement - 0.01 * max(fit.departure - 1.0, 0.0)
+
+
+def _away(pose: QuadPose, other: QuadPose) -> Floats:
+    """(6 Q,) turn, rad, and shift, mm, from another pose to this one."""
+    turn = vector_from_rotation(pose.rotations @ other.rotations.transpose(0, 2, 1))
+    return np.concatenate([turn, pose.centres - other.centres], axis=1).ravel()
 
 
 def _middle(first: QuadPose, second: QuadPose) -> QuadPose:

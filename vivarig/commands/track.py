@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A:B", help="only frames A to B - 1; the others stay untracked")
     parser.add_argument("--workers", type=int, metavar="N", help="processes to use (default: all cores)")
     parser.add_argument("--smooth", type=int, default=1, metavar="N", help="smoothing sweeps (default 1, 0 for none)")
+    parser.add_argument(
+        "--no-texture", action="store_true", help="use silhouettes only, not the texture of fur or cloth in the images"
+    )
     add_mesh_arguments(parser)
 
 

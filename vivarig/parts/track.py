@@ -7,18 +7,22 @@ A part that does not agree with a neighbour who fits better is tracked once more
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from calibration.arrays import Bytes
 from calibration.errors import InputError
 from calibration.rig import Rig
 from capture.masks import mask_cameras
+from capture.recording import Footage
+from capture.video import read_frames
 from skeleton.bodies import BODIES
 from tracking.contours import Observation, observe
+from tracking.feature_tracks import FeatureTracks, follow
 from tracking.scale_search import Found, find_scale_and_poses, make_solver
 from tracking.shape_search import Adaptation, adapt_shape
 from tracking.solver import FrameSolver
@@ -114,6 +118,7 @@ def work(job: Job, phase: str, span: Span) -> None:
                 len(wide),
                 start=frame - wide.first,
                 guess=None if known is None else (known.pose, known.latent),
+                texture=_texture(job, masks, rig, wide),
                 on_progress=on_progress,
             )
         if known is not None:
@@ -168,6 +173,7 @@ def _mend(job: Job, span: Span) -> None:
                 len(wide),
                 start=frame - wide.first,
                 guess=guess,
+                texture=_texture(job, masks, rig, wide),
             )
         reached = float(np.nan_to_num(track.agreement[span.first - wide.first : span.last - wide.first]).mean())
         if reached > best:
@@ -185,6 +191,7 @@ def join(job: Job) -> CommandReport:
     parameters = {
         "subject": subject_name(job), "scale": prepared.scale, "smooth": arguments.smooth, "parts": len(spans),
         "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
+        "texture": not arguments.no_texture,
     }  # fmt: skip
     target = job.recording.results / "track.h5"
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
@@ -245,6 +252,27 @@ def _looker(masks: PartMasks, rig: Rig) -> Look:
         return observe(masks(tuple(rig.names), frame))
 
     return look
+
+
+def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
+    """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
+    if job.plans["track"].arguments.no_texture:
+        return None
+    sources = {footage.name: footage for footage in job.recording.footage}
+    streams = [_images(sources[name], span) for name in rig.names]
+    return follow(
+        ([next(stream, None) for stream in streams], masks(tuple(rig.names), frame))
+        for frame in range(span.first, span.last)
+    )
+
+
+def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
+    """Yield a camera's grey images of some of the recording's frames, None where it has none."""
+    offset = round(footage.offset_frames)
+    for _ in range(span.first + offset, min(span.last + offset, 0)):
+        yield None
+    for _, image in read_frames(footage.source, max(0, span.first + offset), span.last + offset, gray=True):
+        yield image
 
 
 def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
