@@ -159,7 +159,7 @@ def test_texture_recovers_the_roll_that_silhouettes_do_not_see() -> None:
     truth = np.array([roll(pose) for pose in poses()])
     assert np.std(truth) > 9  # degrees
     blind = tracked(None)
-    assert np.std(blind - truth) > 0.7 * np.std(truth)  # a round limb's outline does not turn with it
+    assert np.std(blind - truth) > 0.5 * np.std(truth)  # a round limb's outline turns with it by its facets only
     told = tracked(filmed(60.0))
     # What all frames have in common is not seen; what changes is, to a fifth.
     assert np.std(told - truth) < 0.2 * np.std(truth)
