@@ -1,10 +1,11 @@
 """The crane sequence tracked with bodies that were not made for it by hand. ``python -m benchmarks.crane_builtin``.
 
 Beside the subject's own template with quads placed by hand and a prior of its key poses (`benchmarks.tracking`):
-``builtin`` is the built-in human with its own prior, its size estimated from silhouettes; ``scan`` the subject that
-`vivarig subject --mesh` makes of the mesh of frame 0, also with the built-in prior. Four views, start at frame 60 with
-no pose given. The protocol's joints are vertex sets of the captured mesh, which the built-in body does not have: they
-are attached to its cage once, at a key frame (which is not scored), as the paper attaches joints on its first frame.
+``builtin`` is the built-in human with its own prior, size, lengths and girths estimated from silhouettes; ``plain`` the
+same with its size alone; ``scan`` the subject that `vivarig subject --mesh` makes of the mesh of frame 0, also with the
+built-in prior. The protocol's conditions, start at frame 60 with no pose given. The protocol's joints are vertex sets
+of the captured mesh, which the built-in body does not have: they are attached to its cage once, at a key frame (which
+is not scored), as the paper attaches joints on its first frame.
 """
 
 from __future__ import annotations
@@ -12,29 +13,37 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 
 from benchmarks.crane import Crane
+from benchmarks.crane_runs import LOST_MM, START, crane_observations, one_thread
 from calibration.arrays import Floats
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform
 from calibration.world_frame import moved_rig
 from tracking.cage import clearance
-from tracking.contours import observe
+from tracking.contours import Observation
 from tracking.deformation import CageRig
+from tracking.markers import point_sigma
 from tracking.mesh_files import UPRIGHT
 from tracking.quads import QuadPose
-from tracking.rasteriser import cast_masks
-from tracking.scale_search import find_scale, make_solver
+from tracking.scale_search import find_scale_and_poses, make_solver
 from tracking.scan_subject import fit_body, scan_subject
+from tracking.shape_search import adapt_shape
 from tracking.subject import Subject, builtin_subject, scaled_subject
+from tracking.track_file import MODEL_ERROR
 from tracking.tracker import Tracker
 
 UP = np.array([0.0, 0.0, 1.0])
-START = 60
 ATTACH = 66
 """Key frame at which the joints are attached."""
+CONDITIONS = ("8view", "4view", "4view_noisy")
+SHAPE_FRAMES = 9
+"""Frames that lengths and girths are looked for in."""
 
 
 def upright(crane: Crane, views: int) -> tuple[Rig, Floats]:
@@ -68,68 +77,115 @@ def rest_places(cage_rig: CageRig, points: Floats, pose: QuadPose) -> Floats:
     return np.asarray(at)
 
 
-def run(crane: Crane, kind: str, *, views: int = 4, last: int | None = None) -> dict[str, float]:
-    """Track from the start frame with one kind of body ("builtin" or "scan") and score the joints.
+def made_subject(
+    crane: Crane, kind: str, rig: Rig, looks: list[Observation], start: int, meshes: Floats
+) -> tuple[Subject, float, str]:
+    """Return the body to track with, its size, and what is to be said of it."""
+    if kind == "scan":
+        subject, _ = scan_subject("crane", meshes[0], crane.faces, fit_body(meshes[0], crane.faces, "human"))
+        return subject, 1.0, ""
+    builtin = builtin_subject("human")
+    scale, found = find_scale_and_poses(builtin, rig, lambda frame: looks[frame], [start], up=UP)
+    if kind == "builtin":
+        spread = sorted({start, *np.linspace(0, len(looks) - 1, SHAPE_FRAMES).astype(int).tolist()})
+        adapted = adapt_shape(builtin, rig, lambda frame: looks[frame], spread, scale=scale, up=UP, known=found)
+        if adapted.subject is not None:
+            words = f"{adapted.shape.describe()}; held out {adapted.before:.3f} -> {adapted.after:.3f}"
+            return adapted.subject, adapted.shape.scale, words
+        return scaled_subject(builtin, scale), scale, f"built-in proportions: {adapted.why}"
+    return scaled_subject(builtin, scale), scale, "built-in proportions"
+
+
+def run(
+    crane: Crane, kind: str, condition: str = "4view", *, first: int = 0, last: int | None = None
+) -> dict[str, float | str]:
+    """Track with one kind of body ("builtin", "plain" or "scan") and score the joints.
 
     Args:
         crane: the sequence.
         kind: which body.
-        views: cameras of the protocol.
-        last: frame to stop before; None tracks the whole sequence, backwards too.
+        condition: "8view", "4view" or "4view_noisy".
+        first, last: frames to track, ``last`` excluded; None is the end of the sequence.
     """
-    rig, meshes = upright(crane, views)
-    first = 0 if last is None else START
-    frames = range(first, len(meshes) if last is None else last)
-    looks = [observe(cast_masks(rig, meshes[frame], crane.faces)) for frame in frames]
+    rig, meshes = upright(crane, 8 if condition == "8view" else 4)
+    frames = range(first, last or len(meshes))
+    looks = crane_observations(crane, condition, frames.start, frames.stop)[1]
     started = time.process_time()
-    subject: Subject
-    if kind == "builtin":
-        subject = builtin_subject("human")
-        scale = find_scale(subject, rig, lambda frame: looks[frame], [START - first], up=UP)
-        subject = scaled_subject(subject, scale)
-    else:
-        subject, _ = scan_subject("crane", meshes[0], crane.faces, fit_body(meshes[0], crane.faces, "human"))
-        scale = 1.0
+    subject, scale, words = made_subject(crane, kind, rig, looks, START - first, meshes)
+    shaped = time.process_time() - started
     solver = make_solver(subject, rig)
     track = Tracker(solver, rig).track(lambda frame: looks[frame], len(looks), start=START - first)
+    seconds = time.process_time() - started
     poses = [QuadPose(track.rotations[k], track.centres[k]) for k in range(len(looks))]
     truth = crane.joints(meshes)[list(frames)]
     cage_rig = subject.cage_rig
     joints = cage_rig.bind(rest_places(cage_rig, truth[ATTACH - first], poses[ATTACH - first]))
     found = np.stack([cage_rig.deform(joints, pose) for pose in poses])
-    errors = np.linalg.norm(found - truth, axis=2).mean(axis=1)
-    scored = errors[[frame - first for frame in crane.protocol["scored_frames"] if frame in frames]]
-    numbers = {
+    away = np.linalg.norm(found - truth, axis=2)
+    rows = [frame - first for frame in crane.protocol["scored_frames"] if frame in frames]
+    scored, trusted = away.mean(axis=1)[rows], track.trust[rows] == 0
+    sigma = np.stack(
+        [point_sigma(cage_rig, joints, fit, MODEL_ERROR * solver.unit) for k in rows if (fit := track.fits[k])]
+    )
+    numbers: dict[str, float | str] = {
         "joint_mm": float(scored.mean()),
         "joint_median_mm": float(np.median(scored)),
         "joint_max_mm": float(scored.max()),
-        "scale": scale,
-        "trusted_share": float(np.mean(track.trust == 0)),
+        "lost_unflagged": int(np.sum((scored > LOST_MM) & trusted)),
+        "trusted_share": float(trusted[scored < 2 * np.median(scored)].mean()),
+        "trusted_of_all": float(trusted.mean()),
+        "within_sigma": float(np.mean(away[rows] < 1.88 * sigma)),
         "overlap_iou": float(np.nanmedian(track.agreement)),
+        "scale": scale,
         "frames": len(scored),
-        "cpu_s": time.process_time() - started,
+        "shape_cpu_s": shaped,
+        "cpu_s": seconds,
+        "body": words,
     }
     if kind == "scan":
         surface = np.stack([cage_rig.deform(subject.template.binding, pose) for pose in poses])
-        away = np.linalg.norm(surface - meshes[list(frames)], axis=2).mean(axis=1)
-        numbers["vertex_mm"] = float(away.mean())
+        numbers["vertex_mm"] = float(np.linalg.norm(surface - meshes[list(frames)], axis=2).mean())
         own = np.linalg.norm(crane.joints(surface) - truth, axis=2).mean(axis=1)
         numbers["own_vertices_joint_mm"] = float(own.mean())
     return numbers
 
 
+def _one(task: tuple[str, str]) -> dict[str, float | str]:
+    return run(Crane.load(), *task)
+
+
+def builtin_table(conditions: Sequence[str]) -> dict[str, float | str]:
+    """Run the built-in human over the whole sequence, two conditions at a time; print them and name their figures."""
+    if not conditions:
+        return {}
+    with ProcessPoolExecutor(2, get_context("spawn"), one_thread) as pool:
+        rows = dict(zip(conditions, pool.map(_one, [("builtin", name) for name in conditions]), strict=True))
+    print("crane, built-in human   joint mm  median     max  unflagged  trusted  within sigma   IoU")
+    for name, row in rows.items():
+        print(
+            f"{name:<22}{row['joint_mm']:10.1f}{row['joint_median_mm']:8.1f}{row['joint_max_mm']:8.1f}"
+            f"{row['lost_unflagged']:11d}{row['trusted_share']:9.3f}{row['within_sigma']:14.2f}{row['overlap_iou']:6.2f}"
+            f"  {row['body']}",
+            flush=True,
+        )
+    kept = ("joint_mm", "lost_unflagged", "trusted_share", "within_sigma")
+    return {f"crane_builtin_{name}_{key}": row[key] for name, row in rows.items() for key in kept}
+
+
 def main() -> None:
-    """Run both and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--last", type=int, help=f"only frames {START} to LAST - 1")
-    parser.add_argument("--views", type=int, default=4, choices=(4, 8))
-    parser.add_argument("--kinds", default="builtin,scan")
+    """Run some and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--last", type=int, help=f"only frames {START} to LAST - 1 (default: the whole sequence)")
+    parser.add_argument("--condition", default="4view", choices=CONDITIONS)
+    parser.add_argument("--kinds", default="builtin,plain,scan")
     args = parser.parse_args()
+    one_thread()
     crane = Crane.load()
     result = {}
     for kind in args.kinds.split(","):
-        result[kind] = run(crane, kind, views=args.views, last=args.last)
-        print(kind, {key: round(value, 3) for key, value in result[kind].items()}, flush=True)
+        first = START if args.last else 0
+        result[kind] = run(crane, kind, args.condition, first=first, last=args.last)
+        print(kind, result[kind], flush=True)
     print(json.dumps({f"{kind}_{key}": value for kind, row in result.items() for key, value in row.items()}))
 
 

@@ -23,6 +23,8 @@ import numpy as np
 
 from benchmarks.crane import Crane
 from benchmarks.crane_ablations import ablation_table
+from benchmarks.crane_builtin import CONDITIONS as BUILTIN_CONDITIONS
+from benchmarks.crane_builtin import builtin_table
 from benchmarks.crane_drill import failure_drill
 from benchmarks.crane_runs import (
     CONDITIONS,
@@ -157,6 +159,7 @@ def main() -> None:
         result["fps"] = tracking_fps(subjects["small"], "4view", Path(folder))
         result["fps_8view"] = tracking_fps(subjects["small"], "8view", Path(folder))
         result |= crane_numbers(subjects, args.crane.split(","), Path(folder))
+        result |= builtin_table([name for name in BUILTIN_CONDITIONS if name in args.crane.split(",")])
     result["gplvm_speed_vs_gpy"] = gplvm_against_gpy()["speed_vs_gpy"]
     for name in ("mouse", "human"):
         result |= {f"{name}_{key}": value for key, value in sample_errors(name).items()}

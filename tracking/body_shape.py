@@ -89,6 +89,13 @@ class BodyShape:
         """Mean factor of the segments' lengths."""
         return float(np.exp(np.mean(np.log(list(self.joint_lengths().values())))))
 
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        """Measures that lie at the limit of what a body can be given."""
+        named = [(f"length of {part}", factor) for part, factor in self.lengths.items()]
+        named += [(f"girth of {part}", factor) for part, factor in self.girths.items()]
+        return tuple(name for name, factor in named if not LEAST < factor < MOST)
+
     def joint_lengths(self) -> dict[str, float]:
         """Return the length factor of each segment, by joint name."""
         parts = shape_groups(self.body)[0]

@@ -58,6 +58,7 @@ class Adaptation:
         subject: the body in that shape; None where the frames held out do not agree better with it.
         fitted, held: frames that the shape was estimated from, and those that decided.
         before, after: mean overlap in the frames held out, with the plain and with the new body; NaN where untried.
+        why: why the plain body stays; empty where it does not.
         found: where the subject was known, with the body kept.
         sigma: 1 sigma of the logarithms (K,), lengths first.
     """
@@ -68,6 +69,7 @@ class Adaptation:
     held: tuple[int, ...]
     before: float
     after: float
+    why: str
     found: tuple[Found, ...]
     sigma: Floats
 
@@ -82,6 +84,7 @@ class Adaptation:
             "kept": self.subject is not None,
             "fitted": list(self.fitted),
             "held": list(self.held),
+            "why": self.why,
             "before": self.before if tried else None,
             "after": self.after if tried else None,
         }
@@ -117,23 +120,28 @@ def adapt_shape(
     starts = _plain_fits(make_solver(scaled_subject(builtin, scale), rig, settings), rig, looks, known, up)
     start = BodyShape.uniform(builtin.body, scale)
     fitted, held = _chosen(starts)
-    nothing = Adaptation(start, None, fitted, held, np.nan, np.nan, tuple(known), np.full(len(start.logs), np.nan))
-    if len(fitted) < FEWEST:
+    few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
+    unknown = np.full(len(start.logs), np.nan)
+    nothing = Adaptation(start, None, fitted, held, np.nan, np.nan, few, tuple(known), unknown)
+    if len(fitted) < FEWEST or not held:
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
         shaped, sigma = _search(Shaper(builtin), rig, looks, poses, start, fixed_lengths, settings)
-    except InputError:  # so far from the built-in body that its cage cannot hold the shape
-        return nothing
+    except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
+        return replace(nothing, why=str(error))
     solver = make_solver(shaped.subject, rig, settings)
     wanted = {*held, *(item.frame for item in known)}
     # The plain body's quads lie on the silhouettes: the new body starts there, whatever its lengths.
     ends = {f: _settled(solver, looks[f], fit.pose, fit.latent) for f, fit in starts.items() if f in wanted}
     before, after = (float(np.mean([fits[frame].agreement for frame in held])) for fits in (starts, ends))
-    if after < before + GAIN:
-        return replace(nothing, before=before, after=after)
+    why = "" if after >= before + GAIN else "the overlap in frames held out would not rise"
+    if extreme := shaped.shape.extremes:
+        why = f"the silhouettes ask for the impossible ({', '.join(extreme)} at the limit); they may hold more than it"
+    if why:
+        return replace(nothing, before=before, after=after, why=why)
     found = (replace(item, pose=ends[item.frame].pose, latent=ends[item.frame].latent) for item in known)
-    return Adaptation(shaped.shape, shaped.subject, fitted, held, before, after, tuple(found), sigma)
+    return Adaptation(shaped.shape, shaped.subject, fitted, held, before, after, "", tuple(found), sigma)
 
 
 def _plain_fits(

@@ -88,12 +88,8 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
             f"body adapted: {words} of the built-in's (overlap in {len(shape['held'])} frames held out "
             f"{shape['before']:.3f} -> {shape['after']:.3f})"
         )
-    if shape["before"] is None:
-        return f"body not adapted: only {len(shape['fitted'])} frames show it well enough"
-    return (
-        f"body not adapted: in {len(shape['held'])} frames held out the overlap would go from "
-        f"{shape['before']:.3f} to {shape['after']:.3f}"
-    )
+    tried = "" if shape["before"] is None else f" (overlap {shape['before']:.3f} -> {shape['after']:.3f})"
+    return f"body not adapted: {shape['why']}{tried}"
 
 
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
