@@ -249,6 +249,7 @@ class FrameSolver:
         packed = self._fine.matcher.pack(observation)
         pose = start
         last: _Evaluation | None = None
+        overlap: Floats | None = None
         if latent_steps and self.use_prior:
             root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
             pose = self.pose_of(root, latent)
@@ -280,12 +281,14 @@ class FrameSolver:
                 while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
                     index += 1
             # A face of the cage that folds over makes a long step miss: one that ends the fit must not cost overlap.
-            if far >= self.settings.settled and self._overlap(packed, before[0]) > self._overlap(packed, pose):
-                pose, latent = before
-        return self._report(packed, pose, latent, last)
+            if far >= self.settings.settled:
+                overlap, earlier = self._overlap(packed, pose), self._overlap(packed, before[0])
+                if np.nanmean(earlier) > np.nanmean(overlap):
+                    (pose, latent), overlap = before, earlier
+        return self._report(packed, pose, latent, last, overlap)
 
-    def _overlap(self, packed: PackedObservation, pose: QuadPose) -> float:
-        return float(np.nanmean(self._fine.matcher.overlaps(self.deform(pose), packed)))
+    def _overlap(self, packed: PackedObservation, pose: QuadPose) -> Floats:
+        return self._fine.matcher.overlaps(self.deform(pose), packed)
 
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
@@ -509,11 +512,18 @@ class FrameSolver:
         residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
         return _Evaluation(system, residual, at.variance, departure)
 
-    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: _Evaluation | None) -> FrameFit:
+    def _report(
+        self,
+        packed: PackedObservation,
+        pose: QuadPose,
+        latent: Floats,
+        last: _Evaluation | None,
+        overlap: Floats | None,
+    ) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
-        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
+        overlap = self._overlap(packed, pose) if overlap is None else overlap
         return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, self._curvature(last))
 
     def _curvature(self, at: _Evaluation) -> Singles:
