@@ -26,6 +26,8 @@ __all__ = ["Finder", "Hypothesis", "silhouette_centre", "spread_poses"]
 
 COARSE = 4
 """Pixels per side of one coarse pixel."""
+ENOUGH = 4
+"""Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +151,10 @@ class Finder:
             used[index] = len(view.points) > 0
             small = view.mask[COARSE // 2 :: COARSE, COARSE // 2 :: COARSE]
             masks[index, : small.shape[0], : small.shape[1]] = small
+        seen = np.flatnonzero(used)
+        if len(seen) > ENOUGH:
+            used[:] = False
+            used[seen[np.linspace(0, len(seen) - 1, ENOUGH).astype(int)]] = True
         scores = np.empty(len(meshes))
         _coarse_overlaps(
             np.ascontiguousarray(meshes, np.float64), self.solver.coarse.faces, self._cameras, masks, used, scores

@@ -68,18 +68,20 @@ def find_scale_and_poses(
     *,
     up: Floats,
     settings: Settings | None = None,
+    spreads: Sequence[float] = (0.05, 0.02),
 ) -> tuple[float, list[Found]]:
     """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
 
     Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far; the mean overlap is
-    maximised on a parabola through its best three values.
+    maximised on a parabola through its best three values. ``spreads`` are the distances of the scales tried, one pass
+    each; where lengths are estimated afterwards, the first is enough.
     """
     finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
     looks = [observe(frame) for frame in frames]
     found = [finder.find(look, keep=6, finish=2) for look in looks]
     starts = [fit for fit, _ in found]
     scale = 1.0
-    for spread in (0.05, 0.02):
+    for spread in spreads:
         trials = scale * (1.0 + spread * np.arange(-1, 2))
         while True:
             fits = [_fits(subject, rig, settings, float(value), looks, starts) for value in trials]

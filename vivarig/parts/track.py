@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,9 @@ from vivarig.reporting import CommandReport
 __all__ = ["join", "prepare", "work"]
 
 _LOOKS = 12
-_SHAPE_LOOKS = 9
+_SHAPE_LOOKS = 7
+_TEXTURE_VIEWS = 4
+"""Cameras in which marks are followed, spread over the rig: four see all sides, and decoding is what texture costs."""
 _UP = np.array([0.0, 0.0, 1.0])
 Look = Callable[[int], Observation]
 
@@ -88,7 +91,8 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
         scale, found = given_scale(arguments.scale) if known else 1.0, tuple[Found, ...]()
         if not known:
             ends = sorted({good[0], good[-1]})
-            scale, at = find_scale_and_poses(subject, rig, look, ends, up=_UP)
+            spreads = (0.05,) if shaped else (0.05, 0.02)
+            scale, at = find_scale_and_poses(subject, rig, look, ends, up=_UP, spreads=spreads)
             found = tuple(at)
         if not shaped:
             return _Prepared(scale, found)
@@ -259,7 +263,9 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     if job.plans["track"].arguments.no_texture:
         return None
     sources = {footage.name: footage for footage in job.recording.footage}
-    streams = [_images(sources[name], span) for name in rig.names]
+    count = min(len(rig), _TEXTURE_VIEWS)
+    followed = {rig.names[k * len(rig) // count] for k in range(count)}
+    streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
     return follow(
         ([next(stream, None) for stream in streams], masks(tuple(rig.names), frame))
         for frame in range(span.first, span.last)
