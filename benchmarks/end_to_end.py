@@ -1,6 +1,6 @@
 """The whole pipeline, 640x480, from videos to report, on all cores of this machine.
 
-    python -m benchmarks.end_to_end [--frames 640] [--workers N]
+    python -m benchmarks.end_to_end [--frames 320] [--workers N]
 
 The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
@@ -70,7 +70,7 @@ def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
 def main() -> None:
     """Run, print the share of each stage and the JSON line."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--frames", type=int, default=640, help="frames of the longest recording")
+    parser.add_argument("--frames", type=int, default=320, help="frames of the longest recording")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
