@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from calibration.boards import Board
-from calibration.bundle import Bundle, Freedom, adjust
+from calibration.bundle import Bundle, adjust
+from calibration.bundle_parameters import Freedom
 from calibration.transforms import fit_rigid, rotation_from_vector, vector_from_rotation
 
 __all__ = ["studio_coverage"]

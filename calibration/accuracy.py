@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.arrays import Bools, Floats, Ints
-from calibration.bundle import OUTLIER_SIGMAS, BundleSolution, LensPrior, adjust, robust_sigma
+from calibration.bundle import OUTLIER_SIGMAS, BundleSolution, adjust, robust_sigma
+from calibration.bundle_parameters import LensPrior
 from calibration.cameras import LensCamera
 from calibration.errors import SolveError
 from calibration.intrinsics import fit_lens

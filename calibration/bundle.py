@@ -9,80 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from calibration import bundle_kernels as kernels
+from calibration import bundle_steps
 from calibration.arrays import Bools, Floats, Ints
-from calibration.errors import InputError, SolveError
+from calibration.bundle_elimination import reduce
+from calibration.bundle_equations import Observations, State, Unknowns, add_priors, linearise, residuals
+from calibration.bundle_parameters import Columns, Freedom, LensPrior, number_columns, pack_priors
+from calibration.cholesky import cholesky, cholesky_solve
+from calibration.errors import SolveError
 from calibration.projection import FISHEYE
 
 __all__ = [
-    "DISTORTIONS",
     "OUTLIER_SIGMAS",
     "Bundle",
     "BundleSolution",
-    "Columns",
-    "Freedom",
-    "LensPrior",
     "adjust",
     "corner_noise",
     "leave_out",
     "minimise",
-    "number_columns",
     "robust_sigma",
 ]
 
-#: Distortion coefficients that each named model leaves free (positions in k1 k2 p1 p2 k3 k4 k5 k6 ...).
-DISTORTIONS: dict[str, tuple[int, ...]] = {
-    "none": (),
-    "radial1": (0,),
-    "radial2": (0, 1),
-    "brown4": (0, 1, 2, 3),
-    "brown5": (0, 1, 2, 3, 4),
-    "rational": (0, 1, 2, 3, 4, 5, 6, 7),
-    "fisheye0": (),
-    "fisheye1": (0,),
-    "fisheye2": (0, 1),
-    "fisheye4": (0, 1, 2, 3),
-}
-
 #: A corner farther from its prediction than this many robust standard deviations of its camera is left out.
 OUTLIER_SIGMAS = 4.0
-
-
-@dataclass(frozen=True)
-class Freedom:
-    """What of a camera may move.
-
-    Attributes:
-        focal: 0 fixed, 1 one focal length (the ratio fx / fy stays), 2 both.
-        centre: whether the principal point moves.
-        distortion: a name in `DISTORTIONS`; coefficients outside it keep their value.
-        pose: whether the camera moves.
-        clock: whether its time offset moves.
-    """
-
-    focal: int = 2
-    centre: bool = True
-    distortion: str = "brown4"
-    pose: bool = True
-    clock: bool = False
-
-    def __post_init__(self) -> None:
-        if self.distortion not in DISTORTIONS:
-            raise InputError(f"unknown distortion '{self.distortion}'; valid are {', '.join(DISTORTIONS)}")
-        if self.focal not in (0, 1, 2):
-            raise InputError(f"focal must be 0, 1 or 2 free lengths, got {self.focal}")
-
-    @property
-    def lens_parameters(self) -> int:
-        """Number of free numbers of the lens."""
-        return self.focal + 2 * self.centre + len(DISTORTIONS[self.distortion])
-
-
-FIXED_LENS = Freedom(0, False, "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,102 +76,27 @@ class Bundle:
         if len(self.target_freedom) != len(self.rotations):
             object.__setattr__(self, "target_freedom", np.ones((len(self.rotations), 6)))
 
+    @property
+    def state(self) -> State:
+        """What the adjustment may move."""
+        return State(self.rows, self.rotations, self.translations, self.points, self.offsets)
+
+    @property
+    def observations(self) -> Observations:
+        """What is seen."""
+        return Observations(self.camera, self.target, self.point, self.pixels, self.velocity)
+
     def residuals(self) -> Floats:
         """Projected minus observed (n, 2), px; NaN behind a camera."""
-        return kernels.residuals(
-            self.rows,
-            self.rotations,
-            self.translations,
-            self.points,
-            self.camera,
-            self.target,
-            self.point,
-            self.pixels,
-            self.velocity,
-            self.offsets,
-        )
+        return residuals(self.state, self.observations)
 
     def only(self, mask: Bools) -> Bundle:
         """Return the problem with the observations of ``mask``; targets keep their numbers."""
-        return replace(
-            self,
-            camera=self.camera[mask],
-            target=self.target[mask],
-            point=self.point[mask],
-            pixels=self.pixels[mask],
-            velocity=self.velocity[mask],
-        )
+        return replace(self, **{name: values[mask] for name, values in self.observations._asdict().items()})
 
     def at(self, other: Bundle) -> Bundle:
         """Return the problem with all its observations and the parameters of another of the same targets."""
-        return replace(
-            self,
-            rows=other.rows,
-            rotations=other.rotations,
-            translations=other.translations,
-            points=other.points,
-            offsets=other.offsets,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Which parameter is which column of the reduced problem: (c, 26) and (p, 3) indices, -1 where fixed."""
-
-    camera: Ints
-    point: Ints
-    count: int
-
-
-def number_columns(
-    freedoms: tuple[Freedom, ...],
-    reference: int | None,
-    points: int,
-    shape: Floats | None = None,
-    held: tuple[tuple[int, int], ...] = (),
-) -> Columns:
-    """Number the free parameters.
-
-    ``reference`` is the camera whose pose is held, to fix the frame (None: poses of all may move). ``shape``
-    (p, 3) is 1 where a coordinate of a model point may move; ``held`` names (camera, number) that stay.
-    """
-    camera = np.full((len(freedoms), kernels.CAMERA_PARAMETERS), -1, np.int64)
-    count = 0
-    for c, freedom in enumerate(freedoms):
-        if freedom.focal == 1:
-            camera[c, 0] = camera[c, 1] = count
-            count += 1
-        slots = [0, 1] if freedom.focal == 2 else []
-        slots += [2, 3] if freedom.centre else []
-        slots += [5 + k for k in DISTORTIONS[freedom.distortion]]
-        slots += list(range(19, 25)) if freedom.pose and c != reference else []
-        slots += [25] if freedom.clock and c != reference else []
-        for slot in (s for s in slots if (c, s) not in held):
-            camera[c, slot] = count
-            count += 1
-    point = np.full((points, 3), -1, np.int64)
-    if shape is not None:
-        free = shape > 0
-        point[free] = count + np.arange(int(free.sum()))
-        count += int(free.sum())
-    return Columns(camera, point, count)
-
-
-@dataclass(frozen=True, eq=False)
-class LensPrior:
-    """What is known of a camera's lens beforehand: a Gaussian over some of its numbers.
-
-    Attributes:
-        camera: which camera.
-        slots: (k,) which of its numbers (see `bundle_kernels`).
-        mean: (k,) their values.
-        information: (k, k) inverse covariance, in units of the corner noise (multiplied by its variance).
-    """
-
-    camera: int
-    slots: Ints
-    mean: Floats
-    information: Floats
+        return replace(self, **other.state._asdict())
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +123,7 @@ class BundleSolution:
     converged: bool
 
     def camera_sd(self, camera: int) -> Floats:
-        """Standard deviations (26,) of one camera's numbers (see `bundle_kernels`); 0 where fixed."""
+        """Standard deviations (26,) of one camera's numbers (see `calibration.bundle_equations`); 0 where fixed."""
         index = self.columns.camera[camera]
         sd = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return np.where(index >= 0, sd[np.maximum(index, 0)] if len(sd) else 0.0, 0.0)
@@ -291,52 +167,26 @@ def minimise(
     ``scale`` is the width of the Cauchy loss, px; 0 means plain squares. Converged: the predicted relative
     decrease of the cost is below ``tolerance``.
     """
-    arguments: list[Any] = [*_arguments(bundle, columns, scale), *_packed(priors), iterations, tolerance]
-    outcome, steps, rows, rotations, translations, points, offsets = kernels.minimise(*arguments)
-    if outcome == kernels.BEHIND:
-        raise SolveError("the bundle adjustment starts with a board behind a camera", bundle)
-    if outcome == kernels.DEGENERATE:
-        raise SolveError("the bundle adjustment is degenerate: some parameter is not seen by the data", bundle)
-    state = replace(bundle, rows=rows, rotations=rotations, translations=translations, points=points, offsets=offsets)
-    return state, steps, outcome == kernels.CONVERGED
-
-
-def _arguments(bundle: Bundle, columns: Columns, scale: float) -> tuple[Any, ...]:
-    """Return what `kernels.linearise` takes."""
-    # a target that nothing shows stays where it is
-    seen = np.bincount(bundle.target, minlength=len(bundle.rotations)) > 0
-    return (
-        bundle.rows,
-        bundle.rotations,
-        bundle.translations,
-        bundle.points,
-        bundle.camera,
-        bundle.target,
-        bundle.point,
-        bundle.pixels,
-        bundle.velocity,
-        bundle.offsets,
-        columns.camera,
-        columns.point,
-        bundle.target_freedom * seen[:, None],
-        columns.count,
+    outcome, steps, state = bundle_steps.minimise(
+        bundle.state,
+        bundle.observations,
+        _unknowns(bundle, columns),
+        pack_priors(priors),
         scale,
+        iterations,
+        tolerance,
     )
+    if outcome == bundle_steps.BEHIND:
+        raise SolveError("the bundle adjustment starts with a board behind a camera", bundle)
+    if outcome == bundle_steps.DEGENERATE:
+        raise SolveError("the bundle adjustment is degenerate: some parameter is not seen by the data", bundle)
+    return replace(bundle, **state._asdict()), steps, outcome == bundle_steps.CONVERGED
 
 
-def _packed(priors: tuple[LensPrior, ...]) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return the priors of all cameras as one: camera, slot and mean (k,), information (k, k)."""
-    sizes = [len(prior.slots) for prior in priors]
-    information = np.zeros((sum(sizes), sum(sizes)))
-    for prior, end in zip(priors, np.cumsum(sizes), strict=True):
-        part = slice(end - len(prior.slots), end)
-        information[part, part] = prior.information
-    return (
-        np.repeat(np.array([prior.camera for prior in priors], np.int64), sizes),
-        np.concatenate([np.empty(0, np.int64), *(prior.slots for prior in priors)]),
-        np.concatenate([np.empty(0), *(prior.mean for prior in priors)]),
-        information,
-    )
+def _unknowns(bundle: Bundle, columns: Columns) -> Unknowns:
+    """Return the free parameters; a target that nothing shows stays where it is."""
+    seen = np.bincount(bundle.target, minlength=len(bundle.rotations)) > 0
+    return Unknowns(columns.camera, columns.point, bundle.target_freedom * seen[:, None], columns.count)
 
 
 def leave_out(bundle: Bundle, columns: Columns, folds: Sequence[Ints]) -> Floats:
@@ -347,15 +197,17 @@ def leave_out(bundle: Bundle, columns: Columns, folds: Sequence[Ints]) -> Floats
     minimum without a fold, and what that fold costs there, follow from one linearisation. NaN for targets in no
     fold; infinite where the others do not determine the parameters.
     """
-    ok, cost, right, s = kernels.reduced_targets(*_arguments(bundle, columns, 0.0))
+    ok, cost, right, s = bundle_steps.reduced_targets(
+        bundle.state, bundle.observations, _unknowns(bundle, columns), 0.0
+    )
     out = np.full(len(cost), np.nan)
     corners = np.bincount(bundle.target, minlength=len(cost))
     for fold in folds:
         out[fold] = np.inf
-        good, low = kernels.cholesky(s.sum(0) - s[fold].sum(0)) if ok else (False, s)
+        good, low = cholesky(s.sum(0) - s[fold].sum(0)) if ok else (False, s)
         if not good:
             continue
-        step = kernels.cholesky_solve(low, (right.sum(0) - right[fold].sum(0))[:, None])[:, 0]
+        step = cholesky_solve(low, (right.sum(0) - right[fold].sum(0))[:, None])[:, 0]
         left = cost[fold] - right[fold] @ step + 0.5 * np.einsum("i,tij,j->t", step, s[fold], step)
         out[fold] = 2 * left / np.maximum(corners[fold], 1)
     return out
@@ -435,25 +287,23 @@ def _inliers(bundle: Bundle, sigmas: float, least: int) -> Bools:
 
 def _covariance(bundle: Bundle, columns: Columns, priors: tuple[LensPrior, ...]) -> tuple[Floats, float]:
     """Return the covariance of the free global parameters and the corner noise, from the Schur complement."""
-    arguments = _arguments(bundle, columns, 0.0)
-    freedom = arguments[12]
-    cost, h_gg, h_gt, h_tt, g_g, g_t = kernels.linearise(*arguments)
-    cost += kernels.add_priors(bundle.rows, columns.camera, *_packed(priors), h_gg, g_g)
-    excess = 2 * len(bundle.camera) - columns.count - int(freedom.sum())
-    if excess <= 0:
+    unknowns = _unknowns(bundle, columns)
+    equations = linearise(bundle.state, bundle.observations, unknowns, 0.0)
+    known = add_priors(bundle.rows, columns.camera, pack_priors(priors), equations.h_gg, equations.g_g)
+    measured, wanted = 2 * len(bundle.camera), columns.count + int(unknowns.target.sum())
+    if measured <= wanted:
         raise SolveError(
-            f"{2 * len(bundle.camera)} measured coordinates cannot determine {columns.count + int(freedom.sum())} "
-            "unknowns; record more views of the board",
+            f"{measured} measured coordinates cannot determine {wanted} unknowns; record more views of the board",
             bundle,
         )
-    variance = 2 * cost / excess
-    ok, s, _, _, _, _ = kernels.reduce(h_gg, h_gt, h_tt, g_g, g_t, freedom, 0.0)
+    variance = 2 * (equations.cost + known) / (measured - wanted)
+    ok, s, _, _ = reduce(equations, unknowns.target, 0.0)
     # scale to a unit diagonal first: focal lengths and coefficients differ by many orders
     d = 1 / np.sqrt(np.maximum(np.diag(s), 1e-300))
     low = np.empty((0, 0))
     if ok:
-        ok, low = kernels.cholesky(s * d[:, None] * d[None])
+        ok, low = cholesky(s * d[:, None] * d[None])
     if not ok:
         raise SolveError("the data do not determine every free parameter; free fewer or record more views", bundle)
-    inverse = kernels.cholesky_solve(low, np.eye(columns.count)) * d[:, None] * d[None]
+    inverse = cholesky_solve(low, np.eye(columns.count)) * d[:, None] * d[None]
     return variance * inverse, float(np.sqrt(variance))

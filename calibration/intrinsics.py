@@ -8,17 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.bundle import (
-    DISTORTIONS,
-    Bundle,
-    BundleSolution,
-    Columns,
-    Freedom,
-    adjust,
-    leave_out,
-    minimise,
-    number_columns,
-)
+from calibration.bundle import Bundle, BundleSolution, adjust, leave_out, minimise
+from calibration.bundle_parameters import DISTORTIONS, Columns, Freedom, number_columns
 from calibration.compiled import compiled
 from calibration.errors import SolveError
 from calibration.planar_pose import poses_of_views

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.bundle_kernels import factorise
 from calibration.cameras import FisheyeLens, LensCamera, PinholeLens
+from calibration.cholesky import factorise
 from calibration.compiled import compiled
 from calibration.projection import FISHEYE, ROW, project_point, undistort_pixels
 from calibration.transforms import RigidTransform

@@ -7,17 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.bundle import (
-    DISTORTIONS,
-    Bundle,
-    BundleSolution,
-    Freedom,
-    LensPrior,
-    adjust,
-    corner_noise,
-    minimise,
-    number_columns,
-)
+from calibration.bundle import Bundle, BundleSolution, adjust, corner_noise, minimise
+from calibration.bundle_parameters import DISTORTIONS, Freedom, LensPrior, number_columns
 from calibration.cameras import FisheyeLens, Lens, LensCamera
 from calibration.errors import InputError, SolveError
 from calibration.intrinsics import (

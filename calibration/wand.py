@@ -13,7 +13,8 @@ import cv2
 import numpy as np
 
 from calibration.arrays import Floats, Ints
-from calibration.bundle import Bundle, BundleSolution, Freedom, adjust
+from calibration.bundle import Bundle, BundleSolution, adjust
+from calibration.bundle_parameters import Freedom
 from calibration.cameras import FisheyeLens, Lens, LensCamera
 from calibration.errors import InputError, SolveError
 from calibration.files import read_text

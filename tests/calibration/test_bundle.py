@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from board_scenes import film, ring_rig, scene, waved_board
 
-from calibration import bundle_kernels as kernels
 from calibration.boards import Board
-from calibration.bundle import Bundle, Freedom, LensPrior, adjust, leave_out, minimise, number_columns, robust_sigma
+from calibration.bundle import Bundle, adjust, leave_out, minimise, robust_sigma
+from calibration.bundle_elimination import back_substitute, reduce
+from calibration.bundle_equations import Unknowns, linearise
+from calibration.bundle_parameters import Freedom, LensPrior, number_columns
+from calibration.bundle_steps import moved, rotate
+from calibration.cholesky import cholesky, cholesky_solve
 from calibration.errors import InputError, SolveError
 from calibration.transforms import RigidTransform
 
@@ -59,18 +63,12 @@ def test_gradient_and_hessian_agree_with_finite_differences(fisheye: bool) -> No
         velocity=rng.normal(0, 3, table.pixels.shape),
     )
     columns = number_columns((freedom,) * 3, 0, len(points), np.ones((len(points), 3)))
-    _, h_gg, h_gt, h_tt, g_g, g_t = kernels.linearise(
-        base.rows, base.rotations, base.translations, base.points, base.camera, base.target, base.point, base.pixels,
-        base.velocity, base.offsets, columns.camera, columns.point, base.target_freedom, columns.count, 0.0,
-    )  # fmt: skip
+    unknowns = Unknowns(columns.camera, columns.point, base.target_freedom, columns.count)
+    _, h_gg, h_gt, h_tt, g_g, g_t = linearise(base.state, base.observations, unknowns, 0.0)
 
     def residual(by_global: np.ndarray, by_target: np.ndarray) -> np.ndarray:
-        rows, rotations, translations, model, offsets = kernels.moved(
-            base.rows, base.rotations, base.translations, base.points, base.offsets, columns.camera, columns.point,
-            by_global, by_target
-        )  # fmt: skip
-        moved = replace(base, rows=rows, rotations=rotations, translations=translations, points=model, offsets=offsets)
-        return moved.residuals().ravel()
+        state = moved(base.state, unknowns, by_global, by_target)
+        return replace(base, **state._asdict()).residuals().ravel()
 
     zero_g, zero_t = np.zeros(columns.count), np.zeros((len(base.rotations), 6))
     size = columns.count + zero_t.size
@@ -99,11 +97,10 @@ def test_schur_step_equals_the_dense_step() -> None:
     made = scene(1, cameras=3, frames=6)
     base = bundle_of(made)
     columns = number_columns((BROWN,) * 3, 0, len(base.points))
-    _, h_gg, h_gt, h_tt, g_g, g_t = kernels.linearise(
-        base.rows, base.rotations, base.translations, base.points, base.camera, base.target, base.point, base.pixels,
-        base.velocity, base.offsets, columns.camera, columns.point, base.target_freedom, columns.count, 0.0,
-    )  # fmt: skip
-    ok, s, b, *back = kernels.reduce(h_gg, h_gt, h_tt, g_g, g_t, base.target_freedom, 0.0)
+    unknowns = Unknowns(columns.camera, columns.point, base.target_freedom, columns.count)
+    equations = linearise(base.state, base.observations, unknowns, 0.0)
+    _, h_gg, h_gt, h_tt, g_g, g_t = equations
+    ok, s, b, eliminated = reduce(equations, base.target_freedom, 0.0)
     assert ok
     n, t = len(g_g), len(g_t)
     dense = np.zeros((n + 6 * t, n + 6 * t))
@@ -115,7 +112,7 @@ def test_schur_step_equals_the_dense_step() -> None:
         dense[part, :n] = h_gt[k].T
     want = np.linalg.solve(dense, -np.concatenate([g_g, g_t.ravel()]))
     by_global = np.linalg.solve(s, b)
-    by_target = kernels.back_substitute(*back, by_global)
+    by_target = back_substitute(eliminated, by_global)
     assert np.allclose(by_global, want[:n], rtol=1e-5, atol=1e-9)
     assert np.allclose(by_target.ravel(), want[n:], rtol=1e-4, atol=1e-8)
 
@@ -142,11 +139,11 @@ def test_leaving_targets_out_agrees_with_solving_without_them() -> None:
 def test_cholesky_against_numpy(rng: np.random.Generator) -> None:
     a = rng.normal(size=(12, 12))
     a = a @ a.T + np.eye(12)
-    ok, low = kernels.cholesky(a)
+    ok, low = cholesky(a)
     assert ok and np.allclose(low, np.linalg.cholesky(a))
     b = rng.normal(size=(12, 3))
-    assert np.allclose(kernels.cholesky_solve(low, b), np.linalg.solve(a, b))
-    assert not kernels.cholesky(-a)[0]
+    assert np.allclose(cholesky_solve(low, b), np.linalg.solve(a, b))
+    assert not cholesky(-a)[0]
 
 
 def test_intervals_cover_the_truth_and_wrong_corners_are_found() -> None:
@@ -265,4 +262,4 @@ def test_rotation_of_a_vector_against_the_transforms(rng: np.random.Generator) -
     for size in (0.0, 1e-9, 1e-3, 1.0, 3.1):
         v = rng.normal(size=3)
         v *= size / np.linalg.norm(v)
-        assert np.allclose(kernels.rotate(v), RigidTransform.from_vectors(v, np.zeros(3)).rotation, atol=1e-14)
+        assert np.allclose(rotate(v), RigidTransform.from_vectors(v, np.zeros(3)).rotation, atol=1e-14)

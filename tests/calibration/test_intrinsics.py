@@ -7,7 +7,7 @@ import pytest
 from board_scenes import disturb, film, ring_rig, waved_board
 
 from calibration.boards import Board
-from calibration.bundle import Freedom
+from calibration.bundle_parameters import Freedom
 from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import SolveError
 from calibration.intrinsics import PINHOLE_LADDER, choose_lens, fit_lens, start_row

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.accuracy import held_out, repeatability
 from calibration.boards import Board
-from calibration.bundle import DISTORTIONS
+from calibration.bundle_parameters import DISTORTIONS
 from calibration.calibration_report import CalibrationOutcome, report_html, report_lines, report_numbers
 from calibration.cameras import Lens
 from calibration.detection import CameraDetections, grey
