@@ -52,6 +52,8 @@ def _dependencies(function: Callable[..., Any], seen: dict[str, str]) -> None:
             _dependencies(value.py_func, seen)
         elif isinstance(value, int | float | str | tuple):
             seen[f"{place}:{name}"] = repr(value)
+        elif isinstance(value, type) and issubclass(value, tuple):
+            seen[f"{place}:{name}"] = repr(getattr(value, "_fields", None))
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
@@ -67,7 +69,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         _dependencies(self._function, seen)
         # names and contents, not folders: a moved checkout keeps its cache
         sources = sorted((os.path.basename(place), content) for place, content in seen.items())
-        key = repr((numba.__version__, self._options, signature, codegen.magic_tuple(), sources))
+        # numba prints a named tuple without its fields: the same types in another order are other numbers
+        fields = [getattr(kind, "fields", None) for kind in signature]
+        key = repr((numba.__version__, self._options, signature, fields, codegen.magic_tuple(), sources))
         digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
         return Path(self._cache_path) / f"{self._impl.filename_base}.{digest}.nbk", key
 

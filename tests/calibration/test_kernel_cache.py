@@ -59,6 +59,22 @@ def test_a_changed_function_in_another_file_is_compiled_again(place: Path) -> No
     assert run(place) == (30, 0)
 
 
+def test_fields_in_another_order_are_compiled_again(tmp_path: Path) -> None:
+    fields = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    {}: int\n    {}: int\n"
+    (tmp_path / "caller.py").write_text(
+        "from calibration.compiled import compiled\nfrom pair import Pair\n"
+        "@compiled\ndef low(p):\n    return p.low\n"
+        "print(low(Pair(low=1, high=2)), sum(low.stats.cache_hits.values()))\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "pair.py").write_text(fields.format("low", "high"), encoding="utf-8")
+    assert run(tmp_path) == (1, 0)
+    assert run(tmp_path) == (1, 1)
+    # one character more: Python tells a changed module by its size within the same second
+    (tmp_path / "pair.py").write_text(fields.format("high", "low") + "#", encoding="utf-8")
+    assert run(tmp_path) == (1, 0)
+
+
 def test_a_damaged_file_is_compiled_again(place: Path) -> None:
     (outer,) = place.rglob("caller.outer*.nbk")
     outer.write_bytes(outer.read_bytes()[:200])
