@@ -13,8 +13,8 @@ from calibration import svg
 from calibration.accuracy import Coverage, HeldOut, Repeatability, coverage, rig_size_mm
 from calibration.bundle import OUTLIER_SIGMAS
 from calibration.cameras import LensCamera
+from calibration.co_visibility import CoVisibility
 from calibration.frame_choice import FrameChoice
-from calibration.pose_graph import CoVisibility
 from calibration.rig import Rig
 from calibration.rig_solver import RigSolution
 from calibration.transforms import RigidTransform

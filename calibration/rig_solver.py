@@ -10,6 +10,7 @@ from calibration.arrays import Floats, Ints
 from calibration.bundle import Bundle, BundleSolution, adjust, corner_noise, minimise
 from calibration.bundle_parameters import DISTORTIONS, Freedom, LensPrior, number_columns
 from calibration.cameras import FisheyeLens, Lens, LensCamera
+from calibration.co_visibility import co_visibility, require_connected
 from calibration.errors import InputError, SolveError
 from calibration.intrinsics import (
     FISHEYE_LADDER,
@@ -22,9 +23,10 @@ from calibration.intrinsics import (
     richest_fit,
 )
 from calibration.planar_pose import lens_camera
-from calibration.pose_graph import co_visibility, first_rig, place_targets, require_connected
+from calibration.pose_graph import first_rig
 from calibration.rig import Rig, duplicate_cameras
 from calibration.sightings import Sightings
+from calibration.target_poses import place_targets
 
 __all__ = [
     "RigSolution",

@@ -9,8 +9,9 @@ import pytest
 from board_scenes import CHARUCO, disturb, film, ring_rig, scene, waved_board
 
 from calibration.boards import Board
+from calibration.co_visibility import co_visibility, require_connected
 from calibration.errors import InputError, SolveError
-from calibration.pose_graph import co_visibility, first_rig, require_connected
+from calibration.pose_graph import first_rig
 from calibration.rig import duplicate_cameras
 from calibration.rig_solver import SolveOptions, solve_rig
 from calibration.sightings import Sightings

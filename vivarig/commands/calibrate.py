@@ -14,13 +14,13 @@ from calibration.boards import Board
 from calibration.bundle_parameters import DISTORTIONS
 from calibration.calibration_report import CalibrationOutcome, report_html, report_lines, report_numbers
 from calibration.cameras import Lens
+from calibration.co_visibility import co_visibility, require_connected
 from calibration.detection import CameraDetections, grey
 from calibration.errors import InputError
 from calibration.files import write_text
 from calibration.frame_choice import choose_frames, refuse_rolling_duplicates, sharp_views
 from calibration.half_turns import align_half_turns, needs_floor
 from calibration.known_lenses import load_lenses
-from calibration.pose_graph import co_visibility, require_connected
 from calibration.rig import rig_to_toml
 from calibration.rig_solver import RigSolution, SolveOptions, solve_rig
 from calibration.session import Session, open_session
