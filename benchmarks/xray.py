@@ -33,7 +33,7 @@ from tracking.beads.clip import ArrayClip, track_clip
 from tracking.beads.session import follow_beads, reconstruct
 from tracking.beads.store import load_maps, load_tracks
 from vivarig.cli import main as vivarig
-from vivarig.xray_recording import XrayFolder, open_clip
+from vivarig.xray.recording import XrayFolder, open_clip
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
