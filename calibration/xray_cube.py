@@ -17,18 +17,11 @@ from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError, SolveError
 from calibration.files import read_text, write_text
 from calibration.transforms import RigidTransform, mean_rigid
+from calibration.xray_attenuation import NOTHING_BLIND, Polarity, attenuation_table, grey_image
 from calibration.xray_bundle import BundleResult, CubeObservations, adjust_bundle
 from calibration.xray_identification import MIN_BEADS, CubeMatch, identify_cube
-from calibration.xray_spots import (
-    NOTHING_BLIND,
-    Polarity,
-    Spots,
-    attenuation_table,
-    find_spots,
-    fit_spot_group,
-    grey_image,
-    window_radius,
-)
+from calibration.xray_spot_fit import fit_spot_group, window_radius
+from calibration.xray_spots import Spots, find_spots
 from calibration.xray_undistortion import DistortionMap
 
 __all__ = [

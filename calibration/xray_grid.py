@@ -17,17 +17,9 @@ from scipy.spatial import cKDTree
 
 from calibration.arrays import Bytes, Floats, Ints
 from calibration.errors import SolveError
-from calibration.xray_spots import (
-    Polarity,
-    Spots,
-    fit_spots,
-    grey_image,
-    local_maxima,
-    nearest_neighbours,
-    roundness,
-    spot_response,
-    window_radius,
-)
+from calibration.xray_attenuation import Polarity, grey_image
+from calibration.xray_spot_fit import window_radius
+from calibration.xray_spots import Spots, fit_spots, local_maxima, nearest_neighbours, roundness, spot_response
 
 __all__ = ["GridSighting", "LatticeKind", "draw_grid", "find_grid", "index_lattice"]
 

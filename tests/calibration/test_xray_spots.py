@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 
 from calibration.errors import InputError
-from calibration.xray_spots import (
-    NOTHING_BLIND,
-    attenuation_table,
-    find_spots,
-    fit_spot_group,
-    fit_spots,
-    grey_image,
-)
+from calibration.xray_attenuation import NOTHING_BLIND, attenuation_table, grey_image
+from calibration.xray_spot_fit import fit_spot_group
+from calibration.xray_spots import find_spots, fit_spots
 
 
 def picture(centres, *, sigma=1.5, contrast=0.6, size=96, edge=None, noise=0.0, seed=0):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from calibration.arrays import Bytes, Floats, Singles
 from calibration.compiled import compiled
-from calibration.xray_spots import NOTHING_BLIND, fit_spot_group, window_radius
+from calibration.xray_attenuation import NOTHING_BLIND
+from calibration.xray_spot_fit import fit_spot_group, window_radius
 
 __all__ = ["nearby_maxima", "refine_group"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
-from calibration.xray_spots import Polarity, attenuation_table, blind_rim, grey_image
+from calibration.xray_attenuation import Polarity, attenuation_table, blind_rim, grey_image
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracker import BeadTracker, TrackerSettings

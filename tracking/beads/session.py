@@ -10,7 +10,7 @@ import numpy as np
 from calibration.arrays import Bools, Floats
 from calibration.cameras import Camera
 from calibration.rig import Rig
-from calibration.xray_spots import Polarity
+from calibration.xray_attenuation import Polarity
 from calibration.xray_undistortion import AnyMap
 from tracking.beads.bones import Bone, fit_bone, group_beads
 from tracking.beads.clip import Clip, recover_lost, track_clip

@@ -13,7 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from calibration.arrays import Floats
 from calibration.errors import SolveError
-from calibration.xray_spots import Polarity, Spots, blind_rim, find_spots, grey_image
+from calibration.xray_attenuation import Polarity, blind_rim, grey_image
+from calibration.xray_spots import Spots, find_spots
 from tracking.beads.clip import Clip, track_beads
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracks import BeadTracks, unique_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.xray_spots import Polarity
+from calibration.xray_attenuation import Polarity
 from capture.recording import load_recording
 from vivarig.reporting import CommandReport
 from vivarig.xray.calibrate import calibrate

@@ -15,8 +15,9 @@ from calibration.files import read_text
 from calibration.rig import Rig, save_rig
 from calibration.rig_formats import write_rig
 from calibration.transforms import RigidTransform, mean_rigid
+from calibration.xray_attenuation import Polarity
 from calibration.xray_cube import BeadCube, CubeCalibration, CubeImage, calibrate_with_cube, draw_cube, load_cube
-from calibration.xray_spots import Polarity, Spots
+from calibration.xray_spots import Spots
 from calibration.xray_undistortion import DistortionMap, map_at
 from capture.video import read_image
 from tracking.beads.store import load_maps

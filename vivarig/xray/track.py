@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
+from calibration.xray_attenuation import Polarity
 from calibration.xray_cube import draw_cube
-from calibration.xray_spots import Polarity
 from tracking.beads.session import follow_beads
 from tracking.beads.store import load_maps, save_tracks
 from tracking.beads.tracks import BeadTracks, PointStatus
