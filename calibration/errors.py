@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "SolveError", "VivarigError", "nearest"]
+__all__ = ["InputError", "SolveError", "VivarigError", "nearest", "one_line"]
 
 
 LONGEST = 600  # a message may quote a damaged file; nobody reads more than this of it
@@ -30,6 +30,14 @@ class SolveError(VivarigError, RuntimeError):
     def __init__(self, message: str, report: object = None) -> None:
         super().__init__(message)
         self.report = report
+
+
+def one_line(error: VivarigError | OSError) -> str:
+    """Return what to tell the user of an error; one of the operating system with the file it is about."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    return str(error)
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

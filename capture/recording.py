@@ -19,7 +19,7 @@ Everything the program makes goes to ``results/``; nothing that the user brought
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ class Recording:
         footage: one per camera.
         meshes: folder of meshes that were tracked instead of images, if any.
         subjects: how many are in the scene.
+        rig_file: where the rig was read, if it was.
     """
 
     folder: Path
@@ -82,6 +83,7 @@ class Recording:
     footage: tuple[Footage, ...]
     meshes: Path | None = None
     subjects: int = 1
+    rig_file: Path | None = None
 
     @property
     def results(self) -> Path:
@@ -93,6 +95,11 @@ class Recording:
         if self.rig is None:
             raise InputError(f"{self.folder}: no rig.toml; make one with `vivarig calibrate SESSION`, or convert yours")
         return self.rig
+
+    def from_frame(self, frame: int) -> Recording:
+        """Return the recording that begins at one of its frames: results of a part of it count from there."""
+        moved = (replace(one, offset_frames=one.offset_frames + frame) for one in self.footage)
+        return replace(self, footage=tuple(moved))
 
     def of_kind(self, kind: Kind) -> tuple[int, ...]:
         """Return the indices of the cameras of one kind."""
@@ -130,6 +137,7 @@ def load_recording(folder: Path | str) -> Recording:
         footage=footage,
         meshes=meshes,
         subjects=root.whole("subjects", 1, least=1),
+        rig_file=None if rig is None else rig_file,
     )
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 
 from threadpoolctl import threadpool_limits
 
-from calibration.errors import VivarigError, nearest
+from calibration.errors import VivarigError, nearest, one_line
 from vivarig import __version__
 from vivarig.reporting import CommandReport, write_json
 
@@ -97,12 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report: CommandReport = module.run(args)
         if args.json is not None:
             write_json(args.json, report.numbers)
-    except VivarigError as error:
-        print(f"vivarig {verb}: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"vivarig {verb}: {where}{error.strerror or error}", file=sys.stderr)
+    except (VivarigError, OSError) as error:
+        print(f"vivarig {verb}: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"vivarig {verb}: stopped; run it again to go on from here", file=sys.stderr)
@@ -110,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in report.lines:
         print(line)
     if not report.quality_ok:
-        print(f"vivarig {verb}: quality below its threshold: {report.reason}", file=sys.stderr)
+        print(f"vivarig {verb}: done, but not all is well: {report.reason}", file=sys.stderr)
         return 1
     return 0
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import InputError, SolveError, VivarigError
+from calibration.errors import InputError, SolveError, VivarigError, one_line
 from capture.recording import load_recording
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 from vivarig.progress import relay_progress
@@ -59,6 +59,8 @@ def dask_workers(address: str) -> Iterator[DaskWorkers]:
         client = distributed.Client(address, timeout="20s")
     except OSError:
         raise InputError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`") from None
+    except ValueError as error:
+        raise InputError(f"--cluster wants an address like tcp://login1:8786, got {address!r} ({error})") from None
     try:
         yield DaskWorkers(client)
     finally:
@@ -78,9 +80,9 @@ def run_on_cluster(
         def one(folder: Path) -> list[StageOutcome] | str:
             try:
                 return run_recording(load_recording(folder), options, workers=workers, show=False)
-            except VivarigError as error:
-                return str(error)
-            except (OSError, RuntimeError) as error:
+            except (VivarigError, OSError) as error:
+                return one_line(error)
+            except RuntimeError as error:
                 return str(SolveError(f"a worker failed: {error}"))
 
         outcomes: dict[Path, list[StageOutcome] | str] = {}

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
-from capture.results import open_results
+from capture.results import open_results, read_parameters
 from skeleton.marker_sets import LANDMARK
 
 __all__ = ["TrackedPoints", "TrackedRows"]
@@ -38,6 +38,7 @@ class TrackedPoints:
         names: M points, markers first.
         cage_names: J carried joints.
         trust: (T,) what tracking said of the frames.
+        subject: built-in body or subject folder that was tracked, None where the file does not say.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,6 +47,7 @@ class TrackedPoints:
             if "markers" not in file or "marker_names" not in file:
                 raise InputError(f"{path}: holds no markers; run `vivarig track` again")
             names = _words(file["marker_names"])
+            self.subject: str | None = read_parameters(file).get("subject")
             self.cage_names = _words(file["cage_joint_names"]) if "cage_joints" in file else ()
             frames = len(file["markers"])
             self.trust: Ints = (

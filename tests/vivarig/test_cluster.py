@@ -63,3 +63,8 @@ def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
 def test_no_scheduler_is_said(finished: Path) -> None:
     with pytest.raises(InputError, match="no Dask scheduler answers"):
         run_on_cluster([finished], UNTIL, address="tcp://127.0.0.1:9")
+
+
+def test_no_address_is_said(finished: Path) -> None:
+    with pytest.raises(InputError, match="wants an address like tcp://login1:8786, got 'nowhere'"):
+        run_on_cluster([finished], UNTIL, address="nowhere")

@@ -83,3 +83,13 @@ def test_bad_input(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (recording / "results" / "track.h5").unlink()
     assert main(["skeleton", str(recording)]) == 2
     assert "run `vivarig track` first" in capsys.readouterr().err
+
+
+def test_the_body_is_the_one_that_was_tracked(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tracked with ``--subject mouse``: that word counts, not what the recording says."""
+    description = recording / "recording.toml"
+    description.write_text(description.read_text().replace('subject = "mouse"', 'subject = "human"'))
+    with h5py.File(recording / "results" / "track.h5", "r+") as file:
+        file.attrs["parameters"] = '{"subject": "mouse"}'
+    assert main(["skeleton", str(recording)]) == 0
+    assert "body 'mouse'" in capsys.readouterr().out

@@ -22,6 +22,7 @@ from capture.recording import load_recording
 from vivarig.cli import main
 from vivarig.parts import hull
 from vivarig.pipeline import RunOptions, run_recording
+from vivarig.pipeline.fingerprints import digest_of_more
 from vivarig.pipeline.jobs import Job
 from vivarig.pipeline.spans import Span, cut
 from vivarig.pipeline.workers import LocalWorkers
@@ -198,6 +199,71 @@ def test_one_failing_recording_does_not_stop_the_rest(
     out = capsys.readouterr()
     assert "no such file" in out.out and "s of work" in out.out
     assert "failed" in out.err
+
+
+def test_nor_does_one_whose_results_cannot_be_written(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, other = fresh(finished, tmp_path, results=True), tmp_path / "other"
+    shutil.copytree(finished, other, ignore=shutil.ignore_patterns("results"))
+    (other / "results").write_text("a file where the folder should be")
+    assert main(["run", str(other), str(place), "--until", "silhouettes", "--workers", "1"]) == 1
+    out = capsys.readouterr()
+    assert f"{other}: failed: {other / 'results'}: File exists" in out.out and f"{place}:" in out.out
+    assert "1 of 2 recordings failed" in out.err
+
+
+def test_a_poor_result_stays_poor_when_it_is_kept(finished: Path, tmp_path: Path) -> None:
+    """The plates are the footage: the subject is found nowhere, and that is said again by a run that does nothing."""
+    place = fresh(finished, tmp_path, results=False)
+    for video in (place / "videos").glob("cam0?.mp4"):
+        shutil.copy(video.with_name(f"{video.stem}_background.mp4"), video)
+    words = ["run", str(place), "--until", "silhouettes", "--workers", "1"]
+    assert [main(words), main(words)] == [1, 1]
+
+
+def test_a_subject_that_is_not_there_is_refused_before_anything_is_done(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=False)
+    description = place / "recording.toml"
+    known = description.read_text()
+    description.write_text(known.replace('subject = "mouse"', 'subject = "moose"'))
+    with pytest.raises(InputError, match="unknown subject 'moose'; wanted mouse, rat, human, or a folder"):
+        run_recording(load_recording(place))
+    description.write_text(known.replace('subject = "mouse"\n', ""))
+    with pytest.raises(InputError, match="names no subject"):
+        run_recording(load_recording(place))
+    assert not (place / "results" / "silhouettes.h5").exists()
+
+
+def test_a_rig_of_any_name_matters(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=False)
+    description, rig = place / "recording.toml", place / "mended.toml"
+    shutil.move(place / "rig.toml", rig)
+    description.write_text(description.read_text().replace('rig = "rig.toml"', 'rig = "mended.toml"'))
+    assert statuses(place, until="silhouettes") == ["done"]
+    assert statuses(place, until="silhouettes") == ["kept"]
+    rig.write_text(rig.read_text() + "\n")
+    assert statuses(place, until="silhouettes") == ["done"]
+
+
+def test_each_stage_rests_on_the_files_that_it_reads_besides(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=False)
+    own = place / "own"
+    own.mkdir()
+    recording = replace(load_recording(place), subject="own")
+
+    def digests() -> list[str]:
+        return [digest_of_more(recording, stage, {}) for stage in ("hull", "track", "skeleton", "report")]
+
+    def changed(path: Path) -> list[bool]:
+        before = digests()
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"something else")
+        return [a != b for a, b in zip(before, digests(), strict=True)]
+
+    assert changed(own / "points.npz") == [False, True, True, False]
+    assert changed(place / "results" / "beads.h5") == [False, False, True, True]
+    assert changed(place / "truth.h5") == [False, False, False, True]
 
 
 @pytest.mark.parametrize("frames", [1, 7, 79, 80, 100, 160, 321, 5000])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import InputError, VivarigError
+from calibration.errors import InputError, VivarigError, one_line
 from capture.recording import load_recording
 from vivarig.cluster import run_on_cluster
 from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording, workers_here
@@ -77,10 +77,11 @@ def run(args: argparse.Namespace) -> CommandReport:
                            **(dict(outcome.report.numbers) if outcome.report else {})}
             for outcome in outcomes
         }  # fmt: skip
-        poor += [f"{folder}: {o.name}: {o.report.reason}" for o in outcomes if o.report and not o.report.quality_ok]
+        poor += [f"{folder}: {outcome.name}: {outcome.reason}" for outcome in outcomes if outcome.reason]
     if failed and len(failed) == len(args.recordings):
         raise InputError(f"every recording failed; the first: {lines[0]}")
-    reason = "; ".join([*(f"{name} failed" for name in failed), *poor])
+    said = [f"{len(failed)} of {len(args.recordings)} recordings failed: {', '.join(failed)}"] if failed else []
+    reason = "; ".join([*said, *poor])
     return CommandReport(lines, numbers, not reason, reason)
 
 
@@ -95,8 +96,8 @@ def _outcomes(args: argparse.Namespace, options: RunOptions) -> Iterator[tuple[P
         for folder in args.recordings:
             try:
                 yield folder, _one(folder, options, workers)
-            except VivarigError as error:
-                yield folder, str(error)
+            except (VivarigError, OSError) as error:
+                yield folder, one_line(error)
 
 
 def _one(folder: Path, options: RunOptions, workers: Workers) -> list[StageOutcome]:

@@ -101,11 +101,11 @@ def _surface_only(fit: SkeletonFit) -> SkeletonFit:
 def run(args: argparse.Namespace) -> CommandReport:
     """Fit the skeleton, a block of frames at a time; with X-ray beads, whose places need them all, all at once."""
     recording = load_recording(args.recording)
-    subject = args.body or recording.subject
+    tracked = TrackedPoints(recording.results / "track.h5")
+    subject = args.body or tracked.subject or recording.subject
     if subject is None:
         raise InputError(f"{recording.folder}: recording.toml names no subject; pass --body mouse, rat or human")
     body, markers = _subject(str(subject), recording.folder)
-    tracked = TrackedPoints(recording.results / "track.h5")
     if tracked.cage_names:
         markers = markers.with_landmarks(body)
     springs = Springs(cutoff=args.cutoff)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from calibration.files import write_text
 from capture.recording import Recording
+from skeleton.bodies import BODIES
 from vivarig import __version__
 from vivarig.reporting import plain_json
 
-__all__ = ["Ledger", "digest_of_inputs", "digest_of_path", "digest_of_words"]
+__all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_path", "digest_of_words"]
 
 _BLOCK = 1 << 20
 
@@ -38,15 +39,31 @@ def digest_of_path(path: Path) -> str:
 
 
 def digest_of_inputs(recording: Recording) -> str:
-    """Return a digest of everything the user brought: description, rig, footage, backgrounds, masks, subject."""
-    state = hashlib.blake2b(digest_size=16)
-    paths = [recording.folder / "recording.toml", recording.folder / "rig.toml"]
+    """Return a digest of what every stage rests on: description, rig, footage, backgrounds, masks."""
+    paths = [recording.folder / "recording.toml", recording.rig_file]
     for footage in recording.footage:
         paths += [path for path in (footage.source, footage.background, footage.masks) if path is not None]
-    if recording.subject is not None and (recording.folder / recording.subject).is_dir():
-        paths.append(recording.folder / recording.subject)
+    return _digest_of_paths(paths)
+
+
+def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any]) -> str:
+    """Return a digest of the files that one stage reads besides: the subject's folder, beads, truth."""
+    paths: list[Path | None] = []
+    if stage in ("track", "skeleton"):
+        name = options.get("subject") or options.get("body") or recording.subject
+        places = () if name is None or name in BODIES else (recording.folder / str(name), Path(str(name)))
+        paths.append(next((place for place in places if place.is_dir()), None))
+    if stage == "skeleton":
+        paths.append(recording.results / "beads.h5")
+    if stage == "report":
+        paths += [recording.results / "beads.h5", recording.folder / "truth.h5"]
+    return _digest_of_paths(paths)
+
+
+def _digest_of_paths(paths: Iterable[Path | None]) -> str:
+    state = hashlib.blake2b(digest_size=16)
     for path in paths:
-        if path.exists():
+        if path is not None and path.exists():
             state.update(digest_of_path(path).encode())
         state.update(b"|")
     return state.hexdigest()
@@ -79,9 +96,13 @@ class Ledger:
         same = entry.get("rests_on") == rests_on and output.is_file()
         return same and entry.get("made") != digest_of_path(output)
 
-    def record(self, stage: str, rests_on: str, output: Path) -> None:
-        """Note that ``stage`` made ``output``."""
-        self._entries[stage] = {"rests_on": rests_on, "made": digest_of_path(output)}
+    def reason(self, stage: str) -> str:
+        """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
+        return str(self._entries.get(stage, {}).get("reason", ""))
+
+    def record(self, stage: str, rests_on: str, output: Path, reason: str) -> None:
+        """Note that ``stage`` made ``output``, and which quality threshold it missed, if any."""
+        self._entries[stage] = {"rests_on": rests_on, "made": digest_of_path(output), "reason": reason}
         write_text(self._path, json.dumps(self._entries, indent=1, sort_keys=True) + "\n")
 
 

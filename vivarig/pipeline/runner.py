@@ -13,7 +13,8 @@ from pathlib import Path
 from calibration.errors import InputError
 from capture.recording import Recording
 from capture.silhouettes.segment import count_frames
-from vivarig.pipeline.fingerprints import Ledger, digest_of_inputs, digest_of_words
+from skeleton.bodies import BODIES
+from vivarig.pipeline.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
 from vivarig.pipeline.jobs import Job, StagePlan, leftovers
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
 from vivarig.pipeline.spans import LENGTH, Span
@@ -25,6 +26,7 @@ from vivarig.reporting import CommandReport
 
 __all__ = ["RunOptions", "StageOutcome", "run_recording", "workers_here"]
 
+_SUBJECTS = f"{', '.join(BODIES)}, or a folder made by `vivarig subject`"
 #: Options that change how fast a stage runs, never what it makes.
 _SPEED_ONLY = ("workers", "recording", "json", "verbose")
 
@@ -58,6 +60,7 @@ class StageOutcome:
         seconds: what it took now, summed over its workers.
         cpu_seconds: processor time of the same.
         report: what it said, None if kept.
+        reason: which quality threshold its result misses, empty if none; that of a kept one too.
     """
 
     name: str
@@ -65,6 +68,7 @@ class StageOutcome:
     seconds: float
     cpu_seconds: float
     report: CommandReport | None
+    reason: str = ""
 
 
 def wanted_stages(options: RunOptions) -> tuple[Stage, ...]:
@@ -138,11 +142,11 @@ def run_recording(
     for stage in stages:
         name = stage.name
         if name not in harmed:
-            outcomes.append(StageOutcome(name, "kept", 0.0, 0.0, None))
+            outcomes.append(StageOutcome(name, "kept", 0.0, 0.0, None, ledger.reason(name)))
             continue
         status = "redone" if harmed[name] else "done"
         took = [sum(getattr(one, key) for one in spent[name]) for key in ("seconds", "cpu_seconds")]
-        outcomes.append(StageOutcome(name, status, took[0], took[1], reports[name]))
+        outcomes.append(StageOutcome(name, status, took[0], took[1], reports[name], ledger.reason(name)))
     return outcomes
 
 
@@ -178,7 +182,7 @@ def run_job(
                 if not output.is_file():
                     raise InputError(f"{output}: the stage '{stage}' made no result")
                 if ledger is not None:
-                    ledger.record(stage, job.plans[stage].rests_on, output)
+                    ledger.record(stage, job.plans[stage].rests_on, output, answer.value.reason)
 
         def heard(label: str, done: int, total: int) -> None:
             display.running(label, done)
@@ -205,7 +209,8 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
         if stage.phases:
             matters["part_frames"] = options.part_frames
         before = [plans[need].rests_on for need in stage.needs]
-        rests_on = digest_of_words(stage.name, brought, *before, options=matters)
+        more = digest_of_more(recording, stage.name, matters)
+        rests_on = digest_of_words(stage.name, brought, more, *before, options=matters)
         plans[stage.name] = StagePlan(stage.name, arguments, rests_on)
     count = plans["silhouettes"].arguments.subjects or recording.subjects
     if count > 1 and len(stages) > 1:
@@ -213,8 +218,22 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
             f"{recording.folder}: {count} subjects; run `vivarig silhouettes {recording.folder}`, then "
             f"`vivarig run` on {recording.results}/subject_1 to subject_{count}"
         )
+    if "track" in plans:
+        _check_subject(recording, plans["track"].arguments)
     whole = frames_of(recording, plans["silhouettes"].arguments)
     return Job(recording.folder.resolve(), whole, plans, options.part_frames)
+
+
+def _check_subject(recording: Recording, arguments: argparse.Namespace) -> None:
+    """Refuse a subject that is not there now, rather than when the silhouettes of a long recording are done."""
+    name = arguments.subject or recording.subject
+    if not name:
+        raise InputError(
+            f'{recording.folder}: recording.toml names no subject; add a line like subject = "mouse" ({_SUBJECTS}), or '
+            "give --set track.subject=NAME"
+        )
+    if name not in BODIES and not any(place.is_dir() for place in (recording.folder / name, Path(name))):
+        raise InputError(f"{recording.folder}: unknown subject '{name}'; wanted {_SUBJECTS}")
 
 
 def frames_of(recording: Recording, arguments: argparse.Namespace) -> Span:
@@ -223,7 +242,8 @@ def frames_of(recording: Recording, arguments: argparse.Namespace) -> Span:
     last = total if arguments.stop is None else min(arguments.stop, total)
     if not 0 <= arguments.start < last:
         raise InputError(
-            f"silhouettes: wanted frames {arguments.start}..{arguments.stop}, the recording has 0..{total - 1}"
+            f"silhouettes: wanted frames from --start {arguments.start} to --stop {last}, the recording has 0 to "
+            f"{total - 1}"
         )
     return Span(0, last - arguments.start)
 
