@@ -34,6 +34,7 @@ __all__ = [
     "decode_rle",
     "edge_band",
     "encode_rle",
+    "first_frame",
     "has_mattes",
     "likeliest_mask_in",
     "mask_cameras",
@@ -149,6 +150,12 @@ def mask_cameras(path: Path | str) -> tuple[list[str], int]:
     with open_results(path, stage=STAGE) as file:
         names = [name.decode("utf-8") for name in file["names"][()]]
         return names, len(file[f"cameras/{names[0]}/flags"]) if names else 0
+
+
+def first_frame(path: Path | str) -> int:
+    """Return the recording frame that the first row of a file is: not 0 where only some frames were cut out."""
+    with open_results(path, stage=STAGE) as file:
+        return int(read_parameters(file).get("start", 0))
 
 
 def _group(file: h5py.File, camera: str) -> h5py.Group:

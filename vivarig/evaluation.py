@@ -14,6 +14,7 @@ from calibration.arrays import Floats, Ints
 from calibration.errors import InputError, nearest
 from calibration.files import atomic_path, write_text
 from calibration.tables import read_toml
+from capture.masks import first_frame
 from capture.results import open_results
 from skeleton.motion_files import JointMotion, MarkerSeries, read_motion
 from skeleton.scoring import JointScores
@@ -30,16 +31,23 @@ class JointSeries:
         positions: (T, J, 3) mm, world; NaN not observed.
         rate_hz: frames per second, None where the file does not say.
         trust: (T,) 0 trusted, 1 doubtful, 2 lost; zeros for a truth.
+        first: frame of the recording that the first row is, where only a part of it was worked on.
     """
 
     names: tuple[str, ...]
     positions: Floats
     rate_hz: float | None
     trust: Ints
+    first: int = 0
 
 
 def _words(values: object) -> tuple[str, ...]:
     return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
+
+
+def _first(results: Path) -> int:
+    path = results / "silhouettes.h5"
+    return first_frame(path) if path.is_file() else 0
 
 
 def load_estimate(results: Path) -> JointSeries:
@@ -50,6 +58,7 @@ def load_estimate(results: Path) -> JointSeries:
             np.asarray(file["landmarks"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
+            _first(results),
         )
 
 
@@ -63,6 +72,7 @@ def cage_estimate(results: Path) -> JointSeries | None:
             np.asarray(file["cage_joints"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
+            _first(results),
         )
 
 
@@ -95,7 +105,7 @@ def common_joints(
     """Return the joints that both have, (T, J, 3) each, at the estimate's frames.
 
     With a joint map only its joints count; without one the joints of the same name. A truth of another rate is
-    interpolated between its frames, never beyond them; ``offset_frames`` is the truth's frame at the estimate's first.
+    interpolated between its frames, never beyond them; ``offset_frames`` is the truth's frame at the recording's first.
     """
     if joint_map:
         for wanted, other in joint_map.items():
@@ -118,10 +128,13 @@ def common_joints(
 def _at_frames(positions: Floats, truth: JointSeries, estimate: JointSeries, offset: float) -> Floats:
     count = len(estimate.positions)
     same_rate = truth.rate_hz is None or estimate.rate_hz is None or abs(truth.rate_hz / estimate.rate_hz - 1) < 1e-6
-    if same_rate and offset == 0 and len(positions) != count and truth.rate_hz is None:
-        raise InputError(f"truth has {len(positions)} frames, the estimate {count}; they must be the same recording")
+    if truth.rate_hz is None and offset == 0 and len(positions) < estimate.first + count:
+        raise InputError(
+            f"truth has {len(positions)} frames, the results are frames {estimate.first} to "
+            f"{estimate.first + count - 1}; they must be of the same recording"
+        )
     ratio = 1.0 if same_rate or truth.rate_hz is None or estimate.rate_hz is None else truth.rate_hz / estimate.rate_hz
-    at = offset + ratio * np.arange(count)
+    at = offset + ratio * (estimate.first + np.arange(count))
     low = np.floor(at + 1e-9).astype(np.int64)
     share = (at - low)[:, None, None]
     out = np.full((count, *positions.shape[1:]), np.nan)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import h5py
 import numpy as np
 import pytest
 from example_rigs import ring
@@ -185,3 +186,47 @@ def test_missing_truth(recording: Path, capsys: pytest.CaptureFixture[str]) -> N
     (recording / "truth.h5").unlink()
     assert main(["evaluate", str(recording)]) == 2
     assert "name one with --truth" in capsys.readouterr().err
+
+
+def test_results_of_a_part_of_the_recording(recording: Path) -> None:
+    """The skeleton is that of recording frames 7 to 16: the truth of these frames counts, whatever its kind."""
+    first, count = 7, 10
+    with create_results(recording / "results" / "silhouettes.h5", stage="silhouettes", parameters={"start": first}):
+        pass
+    with h5py.File(recording / "results" / "skeleton.h5", "r+") as file:
+        whole, trust = file["landmarks"][:], file["trust"][:]
+        del file["landmarks"], file["trust"]
+        file["landmarks"], file["trust"] = whole[first : first + count], trust[first : first + count]
+    assert scored(recording)["mean_mm"] == pytest.approx(5)
+    truth = load_truth(recording / "truth.h5")
+    write_motion(MarkerSeries(truth.names, truth.positions, RATE, up="z"), recording / "truth.csv")
+    assert scored(recording, "--truth", str(recording / "truth.csv"))["mean_mm"] == pytest.approx(5, abs=1e-3)
+    humaneva_folder(recording / "HE", truth.positions)
+    numbers = scored(recording, "--humaneva", str(recording / "HE"), "S2", "Walking_1")
+    assert numbers["mean_mm"] == pytest.approx(5, abs=1e-3)
+
+
+def test_a_truth_that_ends_too_early(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with h5py.File(recording / "truth.h5", "r+") as file:
+        positions = file["landmarks/positions"][:]
+        del file["landmarks/positions"]
+        file["landmarks/positions"] = positions[:-1]
+    assert main(["evaluate", str(recording)]) == 2
+    assert "truth has 19 frames, the results are frames 0 to 19" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--mode", "relative"], "--mode"),
+        (["--set", "1"], "--set"),
+        (["--humaneva", "HE", "S2", "Combo_1", "--align", "similarity"], "--align"),
+        (["--humaneva", "HE", "S2", "Combo_1", "--truth", "walk.c3d"], "--truth"),
+        (["--truth", "beads", "--csv", "errors.csv"], "--csv"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(
+    recording: Path, words: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(recording), *words]) == 2
+    assert f"vivarig evaluate: {name} " in capsys.readouterr().err

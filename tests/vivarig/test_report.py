@@ -15,11 +15,15 @@ from small_recordings import cut_recording
 
 from calibration.errors import InputError
 from capture.recording import load_recording, save_recording
+from capture.video import read_frames, write_video
 from skeleton.gait import GaitPaths
 from vivarig.cli import main
+from vivarig.commands.silhouettes import uneven_footage
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report import build_report
 from vivarig.report.build import no_gait
+from vivarig.report.findings import load_findings
+from vivarig.report.pictures import overlay
 
 HOSTILE = "<script>alert(1)</script> & co"
 
@@ -81,3 +85,27 @@ def test_gait_is_not_made_of_an_animal_that_sits_or_is_not_trusted() -> None:
     assert "did not walk: its root stayed within 5 mm, its trunk is 50 mm long" in no_gait(trusted, still)
     assert "66.7 % of the frames are not trusted" in no_gait(doubted, away)
     assert no_gait(trusted, away) == ""
+
+
+def test_pictures_are_of_the_frames_that_the_results_are_of(recording: Path, tmp_path: Path) -> None:
+    """Silhouettes from frame 2 on: the picture of their first row is that of the recording's frame 2."""
+    part = tmp_path / "part"
+    shutil.copytree(recording, part, ignore=shutil.ignore_patterns("results"))
+    assert main(["silhouettes", str(part), "--start", "2"]) == 0
+    whole, later = (load_findings(load_recording(place)) for place in (recording, part))
+    camera = later.silhouettes.names[0]  # type: ignore[union-attr]
+    shown, wanted = overlay(later, camera, 0, ("silhouette",)), overlay(whole, camera, 2, ("silhouette",))
+    assert shown is not None and np.array_equal(shown, wanted)
+    build_report(load_recording(part), tmp_path / "report.html")
+    assert "Frame 0 here is frame 2 of the recording" in (tmp_path / "report.html").read_text()
+
+
+def test_footage_that_does_not_fit_together_is_said(tmp_path: Path) -> None:
+    cut = cut_recording(tmp_path / "r", frames=4, cameras=2)
+    assert uneven_footage(cut) == []
+    one = cut.footage[0].source
+    images = [image for _, image in read_frames(one, gray=True)]
+    write_video(one, images[:3], 60.0)
+    ends, rates = uneven_footage(cut)
+    assert "cam01 ends after 3 frames, the longest camera after 4: the last 1 are left out" in ends
+    assert "cam01 60, cam05 120" in rates

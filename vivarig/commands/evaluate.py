@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", type=Path, help="recording folder with results/skeleton.h5")
     parser.add_argument("--truth", metavar="FILE", help="truth file, or the word 'beads' (default: truth.h5)")
     parser.add_argument("--map", type=Path, metavar="TOML", help='lines of: truth_joint = "estimated_joint"')
-    parser.add_argument("--offset", type=float, default=0.0, metavar="FRAMES", help="truth frame at our first frame")
+    parser.add_argument(
+        "--offset", type=float, default=0.0, metavar="FRAMES", help="truth frame at the recording's first frame"
+    )
     parser.add_argument("--align", choices=("none", "rigid", "similarity"), default="none", help="per frame; stated")
     parser.add_argument("--relative", metavar="JOINT", help="positions relative to this joint, e.g. pelvis")
     parser.add_argument(
@@ -56,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode", choices=("absolute", "relative", "relative_as_coded"), default="absolute",
         help="of the official HumanEva error",
     )  # fmt: skip
-    parser.add_argument("--first-image", type=int, default=1, metavar="N", help="HumanEva image number of our frame 0")
+    parser.add_argument(
+        "--first-image", type=int, default=1, metavar="N", help="HumanEva image number of the recording's frame 0"
+    )
     parser.add_argument("--set", dest="frame_set", choices=SETS, help="only the frames of this HumanEva set")
     parser.add_argument("--pck", type=float, default=None, metavar="MM", help="also the share of joints within MM")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the errors of every frame and joint")
@@ -66,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Score and report."""
+    _check_options(args)
     recording = load_recording(args.recording)
     if args.truth == "beads":
         return _beads(recording)
@@ -95,10 +100,29 @@ def run(args: argparse.Namespace) -> CommandReport:
     return CommandReport(lines, numbers)
 
 
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that the wanted error has no place for, rather than leave them aside."""
+    if args.humaneva is None:
+        given = [("--set", args.frame_set), ("--mode", None if args.mode == "absolute" else args.mode)]
+        way = "belongs to --humaneva ROOT SUBJECT ACTION"
+    else:
+        aligned = None if args.align == "none" else args.align
+        given = [("--truth", args.truth), ("--map", args.map), ("--align", aligned), ("--relative", args.relative),
+                 ("--offset", args.offset or None)]  # fmt: skip
+        way = "is no part of the official error of --humaneva; give the C3D file with --truth instead"
+    if args.truth == "beads":
+        given += [("--csv", args.csv), ("--plot", args.plot), ("--pck", args.pck)]
+        way = "is not for X-ray beads; --json FILE writes their errors"
+    for name, value in given:
+        if value is not None:
+            raise InputError(f"{name} {way}")
+
+
 def _submit(args: argparse.Namespace, recording: Recording, estimate: JointSeries) -> None:
     subject, action = args.humaneva[1:] if args.humaneva is not None else (recording.name, "")
     dataset = "HumanEvaII" if (subject, action) in (("S2", "Combo_1"), ("S4", "Combo_4")) else "HumanEvaI"
-    write_submission(args.submission, subject, action, estimate, first_frame=args.first_image, dataset=dataset)
+    first = args.first_image + estimate.first
+    write_submission(args.submission, subject, action, estimate, first_frame=first, dataset=dataset)
 
 
 def _plain(
@@ -133,7 +157,8 @@ def _humaneva(args: argparse.Namespace, estimate: JointSeries) -> JointScores:
     truth = truth_from_points(points)
     sync = next(iter(sequence.sync.values()))
     # image and mocap frames are numbered from 1; between two mocap frames the truth is interpolated
-    at = np.array([sync.mocap_frame(args.first_image + i) for i in range(len(estimate.positions))]) - 1
+    first = args.first_image + estimate.first
+    at = np.array([sync.mocap_frame(first + i) for i in range(len(estimate.positions))]) - 1
     series = JointSeries(tuple(truth), np.stack(list(truth.values()), axis=1), sync.scale, np.zeros(0, np.int64))
     ours = JointSeries(estimate.names, estimate.positions, 1.0, estimate.trust)
     names, e, t = common_joints(ours, series, {name: name for name in truth}, offset_frames=float(at[0]))
@@ -143,7 +168,7 @@ def _humaneva(args: argparse.Namespace, estimate: JointSeries) -> JointScores:
     if args.frame_set is None:
         return scores
     chosen = frames_of_set(subject, action, args.frame_set)
-    images = args.first_image + np.arange(len(scores.valid))
+    images = first + np.arange(len(scores.valid))
     inside = (images >= chosen.first) & (images <= chosen.last)
     if not inside.any():
         raise InputError(

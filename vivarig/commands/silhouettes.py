@@ -14,10 +14,11 @@ from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recordin
 from capture.silhouettes.segment import SilhouetteReport, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subject_recordings import drop_subjects, split_subjects, subject_recordings
+from capture.video import probe
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
-__all__ = ["EXAMPLE", "HELP", "add_arguments", "model_options", "run", "summary"]
+__all__ = ["EXAMPLE", "HELP", "add_arguments", "model_options", "run", "summary", "uneven_footage"]
 
 HELP = "Cut the subject out of each camera's images and write results/silhouettes.h5."
 EXAMPLE = """  vivarig silhouettes mouse_07
@@ -107,6 +108,7 @@ def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteRe
             f"  {name:<{width}}  {report.models[index]:<8} found in {100 * found[:, index].mean():5.1f} % of frames, "
             f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
+    lines += [f"  note: {text}" for text in uneven_footage(recording)]
     if args.sheet is not None:
         contact_sheet(recording, args.sheet)
         lines.append(f"  contact sheet: {args.sheet}")
@@ -126,6 +128,29 @@ def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteRe
         said, numbers["subjects"] = _told_apart(args, recording, count)
         lines += said
     return CommandReport(lines, numbers, not reason, reason)
+
+
+def uneven_footage(recording: Recording) -> list[str]:
+    """Say where cameras do not fit together: one that ends before the others, one of another frame rate."""
+    light = [recording.footage[index] for index in recording.of_kind("light")]
+    found = {footage.name: probe(footage.source) for footage in light}
+    ends = {footage.name: found[footage.name].frames - round(footage.offset_frames) for footage in light}
+    least, most = min(ends.values()), max(ends.values())
+    said = []
+    if least < most:
+        first = [name for name, end in ends.items() if end == least]
+        said.append(
+            f"{', '.join(first)} ends after {least} frames, the longest camera after {most}: the last {most - least} "
+            "are left out"
+        )
+    rates = {name: info.rate_hz for name, info in found.items() if info.rate_hz is not None}
+    if rates and max(rates.values()) > 1.01 * min(rates.values()):
+        words = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+        said.append(
+            f"the video files name different frame rates (Hz: {words}); frames are paired by number, so results are "
+            "right only if all cameras took them at the same moments"
+        )
+    return said
 
 
 def _told_apart(args: argparse.Namespace, recording: Recording, count: int) -> tuple[list[str], list[dict[str, Any]]]:

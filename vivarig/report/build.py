@@ -24,6 +24,7 @@ from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_pl
 __all__ = ["build_report", "no_gait"]
 
 _WORST = 4
+_WORST_VIEWS = 4
 #: A subject whose root stays within this share of its trunk's length does not walk.
 _WALK = 0.5
 _LOOKED_AT = 5_000
@@ -68,11 +69,12 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
     page.note(
         f"{findings.frames} frames at {recording.rate_hz:g} Hz ({seconds:.2f} s), {len(recording.footage)} cameras, "
         f"subject: {recording.subject or 'none named'}. All lengths in millimetres."
+        + (f" Frame 0 here is frame {findings.first} of the recording." if findings.first else "")
     )
     cards: list[tuple[str, str, str]] = []
     numbers: dict[str, object] = {"frames": findings.frames}
     if scores is not None:
-        cards.append((f"{scores.mean:.2f} mm", "mean joint error against the truth, all frames", "good"))
+        cards.append((f"{scores.mean:.2f} mm", "mean joint error against the truth, all frames", ""))
         numbers |= {"mean_joint_error_mm": scores.mean, "median_joint_error_mm": scores.median}
     if findings.track is not None:
         trusted = float((findings.track.trust == 0).mean())
@@ -198,8 +200,9 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     page.note(
         "Worst frames, by agreement of the template with the silhouettes (green): "
         + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f}, {_trust_words(findings, frame)})" for frame in worst)
+        + ("." if len(_cameras(findings)) <= _WORST_VIEWS else f". Shown: the first {_WORST_VIEWS} cameras.")
     )
-    few = _cameras(findings)[:4]
+    few = _cameras(findings)[:_WORST_VIEWS]
     sheet = contact_sheet(findings, few, worst, ("silhouette", "template", "skeleton"), near=True)
     page.picture(data_uri(sheet), "worst frames")
 

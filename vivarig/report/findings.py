@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.arrays import Bools, Floats, Ints, Singles
-from capture.masks import mask_cameras, read_agreement, read_flags
+from capture.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recording import Recording
 from capture.results import open_results
 
@@ -105,9 +105,13 @@ class Beads:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """Everything that is there; None where a stage has not run."""
+    """Everything that is there; None where a stage has not run.
+
+    ``recording`` begins at the frame that the results begin at, ``first`` of the recording on disk.
+    """
 
     recording: Recording
+    first: int
     silhouettes: SilhouetteFindings | None
     hull: HullFindings | None
     track: TrackFindings | None
@@ -148,8 +152,10 @@ def load_findings(recording: Recording) -> Findings:
     def there(name: str) -> bool:
         return (place / name).is_file()
 
+    first = first_frame(place / "silhouettes.h5") if there("silhouettes.h5") else 0
     return Findings(
-        recording,
+        recording.from_frame(first),
+        first,
         _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
         _hull(place / "hull.h5") if there("hull.h5") else None,
         _track(place / "track.h5") if there("track.h5") else None,

@@ -73,7 +73,7 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
     if findings.silhouettes is not None and np.isfinite(findings.silhouettes.agreement).any():
         rows.append(("silhouettes: agreement\nbetween views (IoU)", _agreement))
     if findings.hull is not None:
-        rows.append(("hull volume (ml)\nviews used", _hull))
+        rows.append(("hull volume (ml)", _hull))
     if findings.track is not None:
         rows.append(("tracking: view\nagreement (IoU)", _track))
     if sigma is not None:
@@ -81,7 +81,7 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
     figure, axes = pyplot.subplots(
         max(len(rows), 1), 1, figsize=(10, 1.9 * max(len(rows), 1) + 0.4), sharex=True, squeeze=False
     )
-    _margins(figure, (0.85, 0.4, 0.45, 0.12), (0.2, 0.12))
+    _margins(figure, (0.85, 0.6, 0.45, 0.12), (0.2, 0.12))
     for ax, (label, draw) in zip(axes[:, 0], rows, strict=False):
         draw(ax, findings)
         ax.set_ylabel(label, fontsize=8)
@@ -97,7 +97,7 @@ def _agreement(ax: Any, findings: Findings) -> None:
     for name, column in zip(findings.silhouettes.names, findings.silhouettes.agreement.T, strict=True):
         _curve(ax, column, lw=0.8, label=name)
     ax.legend(fontsize=6, ncols=8, loc="lower left")
-    ax.set_ylim(top=1)
+    _up_to_one(ax)
 
 
 def _hull(ax: Any, findings: Findings) -> None:
@@ -107,18 +107,25 @@ def _hull(ax: Any, findings: Findings) -> None:
     _curve(other, findings.hull.views_used.sum(1), color=GREY, lw=0.8, drawstyle="steps-mid")
     other.set_ylim(0, findings.hull.views_used.shape[1] + 0.5)
     other.tick_params(labelsize=8)
+    other.set_ylabel("views used (grey)", fontsize=8)
 
 
 def _track(ax: Any, findings: Findings) -> None:
     assert findings.track is not None
     agreement = findings.track.agreement
     _curve(ax, agreement if agreement.ndim == 1 else np.nanmean(agreement, axis=1), color=INK, lw=1)
-    ax.set_ylim(top=1)
+    _up_to_one(ax)
+
+
+def _up_to_one(ax: Any) -> None:
+    """End the scale a little above 1, where a perfect curve would lie under the frame."""
+    low = ax.get_ylim()[0]
+    ax.set_ylim(low, 1 + 0.04 * (1 - low))
 
 
 def _sigma(ax: Any, sigma: Floats) -> None:
     _curve(ax, sigma, color=COOL, lw=1)
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.1 * ax.get_ylim()[1])
 
 
 def rig_picture(rig: Rig, path_of_subject: Floats | None) -> str:
@@ -165,7 +172,8 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
         ax.tick_params(labelsize=7)
     for ax in axes.ravel()[len(names) :]:
         ax.axis("off")
-    for ax in axes[-1]:
+    for ax in axes.ravel()[max(0, len(names) - columns) : len(names)]:  # the lowest of each column
+        ax.tick_params(labelbottom=True)
         ax.set_xlabel("time (s)", fontsize=8)
     return _uri(figure)
 
