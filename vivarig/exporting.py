@@ -13,6 +13,8 @@ __all__ = ["POINT_SETS", "coordinate_series", "joint_motion", "point_series"]
 
 #: What can be exported as points.
 POINT_SETS = ("landmarks", "joints", "markers", "beads")
+#: Score of a frame by its trust (trusted, doubtful, lost), for the formats that keep one.
+_CONFIDENCE = np.array([1.0, 0.5, 0.0])
 
 
 def _need_skeleton(findings: Findings) -> SkeletonFindings:
@@ -41,7 +43,8 @@ def point_series(findings: Findings, what: str, *, trusted_only: bool) -> Marker
             names, points = skeleton.landmark_names, skeleton.landmarks
     if trusted_only:
         points = np.where((trust == 0)[:, None, None], points, np.nan)
-    return MarkerSeries(names, points, rate, up="z")
+    confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust][:, None], 0.0)
+    return MarkerSeries(names, points, rate, up="z", confidence=confidence)
 
 
 def joint_motion(findings: Findings) -> JointMotion:

@@ -47,7 +47,7 @@ class Viewer:
 
     def _build_controls(self) -> None:
         gui = self.server.gui
-        last = max(self.findings.frames - 1, 1)
+        last = max(self.findings.frames - 1, 1)  # a slider needs two ends
         self.slider = gui.add_slider("frame", min=0, max=last, step=1, initial_value=0)
         self.play = gui.add_checkbox("play", initial_value=False)
         for name in ("cameras", "images", "hull", "template", "skeleton", "markers", "beads"):
@@ -114,7 +114,8 @@ class Viewer:
         return whole * _MM if whole.size else None
 
     def show(self, frame: int) -> None:
-        """Draw one frame."""
+        """Draw one frame; the slider of a recording with one frame goes beyond it."""
+        frame = min(frame, self.findings.frames - 1)
         with self._lock:
             self._cameras(frame)
             self._hull(frame)

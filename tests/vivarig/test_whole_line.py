@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from threadpoolctl import threadpool_limits
 import vivarig
 from capture.recording import load_recording
 from capture.results import create_results, text_array
-from skeleton.motion_files import MarkerSeries, read_motion
+from skeleton.motion_files import MarkerSeries, read_motion, write_motion
 from vivarig.cli import main
+from vivarig.exporting import point_series
 from vivarig.parts import track
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.jobs import Job
@@ -120,6 +122,37 @@ def test_points_come_back_from_every_format(finished: Path, tmp_path: Path, suff
     assert np.abs(back.positions - wanted.landmarks).max() < 1e-3
 
 
+@pytest.mark.parametrize("suffix", [".nwb", ".nc"])
+def test_the_trust_of_a_frame_is_the_confidence_of_its_points(finished: Path, tmp_path: Path, suffix: str) -> None:
+    found = load_findings(load_recording(finished))
+    assert found.skeleton is not None
+    trust = np.zeros_like(found.skeleton.trust)
+    trust[1:3] = 1, 2
+    series = point_series(
+        replace(found, skeleton=replace(found.skeleton, trust=trust)), "landmarks", trusted_only=False
+    )
+    write_motion(series, tmp_path / f"points{suffix}")
+    back = read_motion(tmp_path / f"points{suffix}")
+    assert isinstance(back, MarkerSeries) and back.confidence is not None
+    assert back.confidence[:4].tolist() == [[score] * len(back.names) for score in (1.0, 0.5, 0.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.xyz"], "cannot export to '.xyz'; known are .c3d"),
+        (["a.c3d", "--frames", "0:2"], "--frames has no meaning for '.c3d'; it is for .glb"),
+        (["a.bvh", "--trusted-only"], "--trusted-only has no meaning for '.bvh'"),
+        (["a.glb", "--points", "joints"], "--points has no meaning for '.glb'; it is for .c3d"),
+    ],
+)
+def test_options_that_a_format_has_no_use_for_are_refused(
+    finished: Path, tmp_path: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(finished), str(tmp_path / words[0]), *words[1:]]) == 2
+    assert said in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("suffix", [".bvh", ".mot", ".glb"])
 def test_the_other_formats_are_written(finished: Path, tmp_path: Path, suffix: str) -> None:
     target = tmp_path / f"motion{suffix}"
@@ -163,6 +196,20 @@ def test_the_viewer_draws_every_layer(finished: Path) -> None:
         assert "hull" not in viewer._handles and "time" in viewer.words.content
     finally:
         viewer.stop()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "99999"], "--port wants a number from 1 to 65535, got 99999"),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1: not an address of this machine"),
+    ],
+)
+def test_an_address_that_cannot_be_served_on_is_said(
+    finished: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["view", str(finished), "--no-browser", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 import webbrowser
 from pathlib import Path
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     findings = load_findings(load_recording(args.recording))
     if findings.frames == 0:
         raise InputError(f"{args.recording}: no results to show; run `vivarig run {args.recording}` first")
+    _check_address(args.host, args.port)
     viewer = Viewer(findings, args.host, args.port)
     address = f"http://{args.host}:{viewer.port}"
     sys.stderr.write(f"serving {address}; stop with Ctrl-C\n")
@@ -45,3 +47,16 @@ def run(args: argparse.Namespace) -> CommandReport:
     except KeyboardInterrupt:
         viewer.stop()
     return CommandReport(["viewer closed"], {"address": address})
+
+
+def _check_address(host: str, port: int) -> None:
+    """Refuse an address that cannot be served on: the server's own thread would die and leave us waiting."""
+    if not 1 <= port <= 65535:
+        raise InputError(f"--port wants a number from 1 to 65535, got {port}")
+    try:
+        socket.create_server((host, 0)).close()
+    except OSError:
+        raise InputError(
+            f"--host {host}: not an address of this machine; 127.0.0.1 is for this machine only, 0.0.0.0 for its whole "
+            "network"
+        ) from None
