@@ -74,7 +74,7 @@ def failure_drill(crane: Crane, subject: CraneSubject) -> dict[str, float]:
 
 def _blank(look: Observation, keep: int) -> Observation:
     """Leave only the first ``keep`` cameras something to see."""
-    nothing = observe([np.zeros(view.mask.shape, bool) for view in look.views])
+    nothing = observe([np.zeros(view.size[::-1], bool) for view in look.views])
     return Observation(look.views[:keep] + nothing.views[keep:])
 
 

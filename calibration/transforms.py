@@ -132,18 +132,19 @@ def left_jacobian_inverse(vector: ArrayLike) -> Floats:
 
 
 def mean_rotation(rotations: ArrayLike, weights: ArrayLike | None = None) -> Floats:
-    """Return the geodesic mean (3, 3) of rotations (n, 3, 3): the one whose logarithms to all sum to zero."""
+    """Return the geodesic mean (..., 3, 3) of rotations (n, ..., 3, 3): the one whose logarithms to all sum to zero."""
     r = np.asarray(rotations, dtype=np.float64)
-    if r.ndim != 3 or r.shape[1:] != (3, 3) or len(r) == 0:
-        raise InputError(f"mean rotation: wanted at least one matrix as (n, 3, 3), got {r.shape}")
+    if r.ndim < 3 or r.shape[-2:] != (3, 3) or len(r) == 0:
+        raise InputError(f"mean rotation: wanted at least one matrix as (n, ..., 3, 3), got {r.shape}")
     w = np.ones(len(r)) if weights is None else np.asarray(weights, dtype=np.float64)
     w = w / w.sum()
-    u, _, vt = np.linalg.svd(np.einsum("n,nij->ij", w, r))  # chordal mean: a start in the right basin
-    mean = u @ np.diag([1, 1, np.linalg.det(u @ vt)]) @ vt
+    u, _, vt = np.linalg.svd(np.einsum("n,n...->...", w, r))  # chordal mean: a start in the right basin
+    u[..., 2] *= np.linalg.det(u @ vt)[..., None]
+    mean = u @ vt
     for _ in range(50):
-        step = w @ vector_from_rotation(mean.T @ r)
+        step = np.einsum("n,n...->...", w, vector_from_rotation(np.swapaxes(mean, -1, -2) @ r))
         mean = mean @ rotation_from_vector(step)
-        if np.linalg.norm(step) < 1e-14:
+        if np.linalg.norm(step, axis=-1).max() < 1e-14:
             break
     return np.asarray(mean)
 

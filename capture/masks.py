@@ -28,6 +28,7 @@ from capture.results import create_results, open_results, read_parameters, text_
 from capture.video import read_frames
 
 __all__ = [
+    "LikeliestMasks",
     "MaskFlag",
     "MaskWriter",
     "create_masks",
@@ -36,7 +37,6 @@ __all__ = [
     "encode_rle",
     "first_frame",
     "has_mattes",
-    "likeliest_mask_in",
     "mask_cameras",
     "mattes_in",
     "read_agreement",
@@ -189,14 +189,31 @@ def masks_in(file: h5py.File, camera: str, frames: slice | Sequence[int] | int |
     return bits.view(np.bool_)
 
 
-def likeliest_mask_in(file: h5py.File, camera: str, frame: int) -> Bools:
-    """Return (H, W) a silhouette without the margin that the program added of its own accord: its most likely edge."""
-    mask: Bools = masks_in(file, camera, frame)[0]
-    margin = int(read_parameters(file).get("cameras", {}).get(camera, {}).get("own_margin_px", 0))
-    if margin == 0:
-        return mask
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
-    return np.asarray(cv2.erode(mask.view(np.uint8), kernel).view(np.bool_))
+class LikeliestMasks:
+    """Silhouettes of an open file without the margin that the program added of its own accord: their likeliest edges.
+
+    What a file says of a camera is looked up once; that costs more than a mask.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._told = read_parameters(file).get("cameras", {})
+        self._cameras: dict[str, tuple[h5py.Dataset, int, Bytes | None]] = {}
+
+    def __call__(self, camera: str, frame: int) -> Bools:
+        """Return (H, W) the silhouette of a camera in one frame."""
+        if camera not in self._cameras:
+            self._cameras[camera] = self._looked_up(camera)
+        masks, width, kernel = self._cameras[camera]
+        mask = np.unpackbits(masks[frame], axis=-1, count=width)
+        return (mask if kernel is None else np.asarray(cv2.erode(mask, kernel))).view(np.bool_)
+
+    def _looked_up(self, camera: str) -> tuple[h5py.Dataset, int, Bytes | None]:
+        group = _group(self._file, camera)
+        margin = int(self._told.get(camera, {}).get("own_margin_px", 0))
+        side = 2 * margin + 1
+        kernel = np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))) if margin else None
+        return group["masks"], int(group.attrs["width"]), kernel
 
 
 def has_mattes(file: h5py.File) -> bool:

@@ -19,7 +19,8 @@ class View:
     """One camera's silhouette in one frame, prepared for matching.
 
     Attributes:
-        mask: (H, W) 0 or 1.
+        mask: 0 or 1 within ``box``.
+        size: width and height of the image.
         points: (N, 2) contour samples, px; empty when the camera saw nothing.
         normals: (N, 2) unit outward normals.
         area: covered pixels.
@@ -27,6 +28,7 @@ class View:
     """
 
     mask: Bytes
+    size: tuple[int, int]
     points: Floats
     normals: Floats
     area: int
@@ -49,6 +51,11 @@ class Observation:
     def seen(self) -> int:
         """Number of cameras with a silhouette."""
         return sum(len(view.points) > 0 for view in self.views)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the views' arrays take."""
+        return sum(view.mask.nbytes + view.points.nbytes + view.normals.nbytes for view in self.views)
 
 
 def observe(masks: list[Bools], *, samples: int = 160, used: Bools | None = None) -> Observation:
@@ -73,28 +80,29 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     The boundary between pixels is the half level of the slightly blurred mask: unbiased on a straight edge, and within
     a fifth of a pixel on curves wider than 3 px. Samples at the image border are no contour: the body goes on outside.
     """
-    filled = np.ascontiguousarray(mask, np.uint8)
-    area = int(filled.sum())
-    nothing = np.zeros((0, 2))
+    filled = np.ascontiguousarray(mask).view(np.uint8)
+    height, width = filled.shape
+    none = np.zeros((0, 2))
+    nothing = View(filled[:0, :0], (width, height), none, none, 0, (0, 0, 0, 0))
+    column, row, across, down = cv2.boundingRect(filled)
+    inside = filled[row : row + down, column : column + across].copy()
+    area = int(np.count_nonzero(inside))
     if area < 9:
-        return View(filled, nothing, nothing, 0, (0, 0, 0, 0))
-    rows, columns = np.flatnonzero(filled.any(axis=1)), np.flatnonzero(filled.any(axis=0))
-    box = (int(columns[0]), int(rows[0]), int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1)
-    top, left = max(int(rows[0]) - 6, 0), max(int(columns[0]) - 6, 0)
-    crop = filled[top : int(rows[-1]) + 7, left : int(columns[-1]) + 7]
+        return nothing
+    top, left = max(row - 6, 0), max(column - 6, 0)
+    crop = filled[top : row + down + 6, left : column + across + 6]
     soft = cv2.GaussianBlur(crop.astype(np.float32), (0, 0), 1.0)
     by_x = cv2.Sobel(soft, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
     by_y = cv2.Sobel(soft, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
     found, _ = cv2.findContours(crop, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     loops = [loop.reshape(-1, 2) for loop in found if len(loop) >= 12]  # a speck or a pinhole is noise, not shape
     if not loops:
-        return View(filled, nothing, nothing, 0, (0, 0, 0, 0))
+        return nothing
     spacing = max(sum(len(loop) for loop in loops) / samples, 1.0)
     counts = [max(int(len(loop) / spacing), 4) for loop in loops]
     at = np.concatenate([loop[(np.arange(n) * len(loop)) // n] for loop, n in zip(loops, counts, strict=True)])
     gradient = np.stack([by_x[at[:, 1], at[:, 0]], by_y[at[:, 1], at[:, 0]]], axis=1).astype(np.float64)
     slope = np.linalg.norm(gradient, axis=1)
-    height, width = filled.shape
     where = at + np.array([left, top], float)
     inner = (where > 1.5).all(axis=1) & (where[:, 0] < width - 2.5) & (where[:, 1] < height - 2.5)
     good = inner & (slope > 0.02)
@@ -103,4 +111,5 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     level = soft[at[:, 1], at[:, 0]].astype(np.float64)
     # Across a straight edge the blurred level is a normal distribution: its inverse says how far inside the sample is.
     shift = 1.04 * ndtri(np.clip(level, 0.3, 0.93))
-    return View(filled, where + shift[:, None] * normals, normals, area, box)
+    box = (int(column), int(row), int(across), int(down))
+    return View(inside, (width, height), where + shift[:, None] * normals, normals, area, box)

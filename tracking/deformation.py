@@ -31,7 +31,7 @@ FLAT = 0.3
 Eq. 1 is discontinuous where a face is squashed to a line and turns over: its normal jumps from one side to the other
 at full stretch, and a solver that meets such a wall stops there. Faded in proportion to the area, the normal passes
 through zero instead. 2 s1 s2 / (s1^2 + s2^2) of the face's stretches s1, s2: 0.3 is a ratio of 6.5 to one."""
-ROWS = 384
+ROWS = 768
 """Outline samples whose derivatives are made at a time."""
 
 

@@ -75,13 +75,13 @@ class FeatureTracks:
 
 
 def follow(
-    frames: Iterable[tuple[Sequence[Bytes | None], Sequence[Bools]]], settings: FollowSettings | None = None
+    frames: Iterable[tuple[Sequence[Bytes | None], Sequence[Bools | None]]], settings: FollowSettings | None = None
 ) -> FeatureTracks:
     """Follow marks through a sequence, holding two images of each camera at a time.
 
     Args:
-        frames: for each frame the images (H, W) or (H, W, 3) of all cameras, None where one has none, and the
-            silhouettes (H, W).
+        frames: for each frame the images (H, W) or (H, W, 3) of all cameras and their silhouettes (H, W), None where
+            a camera has none.
         settings: how.
     """
     followers: list[FeatureFollower] = []
@@ -113,17 +113,17 @@ class FeatureFollower:
         self._halvings = -1
         self._made = self._age = 0
 
-    def __call__(self, image: Bytes | None, mask: Bools) -> tuple[Ints, Floats]:
+    def __call__(self, image: Bytes | None, mask: Bools | None) -> tuple[Ints, Floats]:
         """Go on to the next image.
 
         Args:
             image: (H, W) grey levels or (H, W, 3) BGR; None where the camera has none: all marks end.
-            mask: (H, W) silhouette; an empty one ends all marks, too.
+            mask: (H, W) silhouette; none, or an empty one, ends all marks, too.
 
         Returns:
             tracks (N,), numbered from 0 in this camera, and pixels (N, 2) of the marks seen.
         """
-        if image is None or not mask.any():
+        if image is None or mask is None or not mask.any():
             self._image = None
             self._points, self._tracks = self._points[:0], self._tracks[:0]
             return self._tracks, np.zeros((0, 2))

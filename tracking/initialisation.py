@@ -51,7 +51,7 @@ def silhouette_centre(rig: Rig, observation: Observation) -> Floats:
         if not len(view.points):
             continue
         rows, columns = np.nonzero(view.mask)
-        origin, direction = camera.rays(np.array([columns.mean(), rows.mean()]))
+        origin, direction = camera.rays(np.array([view.box[0] + columns.mean(), view.box[1] + rows.mean()]))
         if not np.isfinite(direction).all():
             continue
         across = np.eye(3) - np.outer(direction, direction)
@@ -143,14 +143,17 @@ class Finder:
         return [Hypothesis(poses[i][0], poses[i][1], float(scores[i])) for i in order]
 
     def _overlaps(self, observation: Observation, meshes: Floats) -> Floats:
-        height = max(view.mask.shape[0] for view in observation.views) // COARSE + 1
-        width = max(view.mask.shape[1] for view in observation.views) // COARSE + 1
+        width, height = (max(view.size[k] for view in observation.views) // COARSE + 1 for k in range(2))
         masks = np.zeros((len(observation.views), height, width), np.uint8)
         used = np.zeros(len(observation.views), np.bool_)
         for index, view in enumerate(observation.views):
             used[index] = len(view.points) > 0
-            small = view.mask[COARSE // 2 :: COARSE, COARSE // 2 :: COARSE]
-            masks[index, : small.shape[0], : small.shape[1]] = small
+            # One pixel in the middle of each coarse one says whether that is covered.
+            left, top = (-(-(begin - COARSE // 2) // COARSE) for begin in view.box[:2])
+            small = view.mask[
+                COARSE * top + COARSE // 2 - view.box[1] :: COARSE, COARSE * left + COARSE // 2 - view.box[0] :: COARSE
+            ]
+            masks[index, top : top + small.shape[0], left : left + small.shape[1]] = small
         seen = np.flatnonzero(used)
         if len(seen) > ENOUGH:
             used[:] = False

@@ -104,7 +104,7 @@ def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor
     rotations, centres = prior.chart.from_vector(RigidTransform(np.eye(3), np.zeros(3)), poses)
     pairs = rig.neighbours
     relative = rotations[:, pairs[:, 0]].transpose(0, 1, 3, 2) @ rotations[:, pairs[:, 1]]
-    means = np.stack([mean_rotation(relative[:, pair]) for pair in range(len(pairs))])
+    means = mean_rotation(relative)
     numbers = _pair_numbers(pairs, means, rotations, centres)
     mean = numbers.mean(axis=0)
     spread = numbers - mean

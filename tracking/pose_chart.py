@@ -193,7 +193,7 @@ def fit_pose_chart(
         )
     to_root = np.swapaxes(rotations[:, root], -1, -2)[:, None]
     relative = to_root @ rotations
-    means = np.stack([mean_rotation(relative[:, q]) for q in range(rotations.shape[1])])
+    means = mean_rotation(relative)
     means[root] = np.eye(3)
     if length_scale is None:
         apart = np.linalg.norm(centres[:, :, None] - centres[:, None], axis=-1)

@@ -8,7 +8,7 @@ from calibration.arrays import Bools, Bytes, Floats, Ints
 from calibration.compiled import compiled
 from calibration.rig import Rig
 
-__all__ = ["cast_masks", "fill_triangle", "fill_triangles"]
+__all__ = ["cast_masks", "fill_triangles"]
 
 
 def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
@@ -36,11 +36,11 @@ def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
 def fill_triangles(pixels: Floats, faces: Ints, value: int, mask: Bytes) -> None:
     """Set ``mask`` to ``value`` at every pixel centre covered by a projected triangle, edges included."""
     for f in range(len(faces)):
-        fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], value, mask)
+        _fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], value, mask)
 
 
 @compiled
-def fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> None:
+def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> None:
     """Set ``mask`` to ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
     height, width = mask.shape
     ax, ay, bx, by, cx, cy = a[0], a[1], b[0], b[1], c[0], c[1]

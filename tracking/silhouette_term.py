@@ -16,50 +16,13 @@ import numpy as np
 
 from calibration.arrays import Bools, Bytes, Floats, Ints
 from calibration.compiled import compiled, compiled_parallel, prange
-from calibration.errors import InputError
-from calibration.projection import project_point, project_point_with_jacobian
+from calibration.projection import project_point_with_jacobian
+from tracking.contour_fill import MeshEdges, draw_silhouette
 from tracking.contours import Observation
 from tracking.point_grid import fill_grid, nearest_alike
-from tracking.rasteriser import fill_triangle
 from tracking.surface import Surface
 
-__all__ = ["Matches", "Outline", "OutlineMatcher", "PackedObservation"]
-
-
-@dataclass(frozen=True, eq=False)
-class Outline:
-    """The edges of a closed mesh.
-
-    Attributes:
-        faces: (F, 3) triangles.
-        edges: (E, 2) vertices of each edge.
-        sides: (E, 2) the two faces at it.
-        beyond: (E,) the vertex of the first face that is not on the edge.
-    """
-
-    faces: Ints
-    edges: Ints
-    sides: Ints
-    beyond: Ints
-
-    @classmethod
-    def of(cls, faces: Ints) -> Outline:
-        """Collect the edges of a closed mesh.
-
-        Raises:
-            InputError: an edge does not have two faces.
-        """
-        faces = np.ascontiguousarray(faces, np.int64)
-        half = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-        edges, inverse, count = np.unique(np.sort(half, axis=1), axis=0, return_inverse=True, return_counts=True)
-        if (count != 2).any():
-            raise InputError(
-                f"the template is not closed: {int((count != 2).sum())} edges do not have two faces; "
-                f"fill its holes and join double vertices"
-            )
-        order = np.argsort(inverse.ravel(), kind="stable").reshape(-1, 2)
-        opposite = faces[:, [2, 0, 1]].ravel()
-        return cls(faces, edges, order // 3, opposite[order[:, 0]])
+__all__ = ["Matches", "OutlineMatcher", "PackedObservation"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +68,20 @@ class PackedObservation:
 class OutlineMatcher:
     """Pairs a deforming template's outlines with observed silhouettes, through one rig of cameras."""
 
-    def __init__(self, outline: Outline, camera_rows: Floats, sizes: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, mesh: MeshEdges, camera_rows: Floats, sizes: Sequence[tuple[int, int]]) -> None:
         """Prepare for cameras given as packed rows (C, 36) and sizes (width, height)."""
-        self._outline = outline
+        self._mesh = mesh
         self._cameras = np.ascontiguousarray(camera_rows, np.float64)
         height, width = max(size[1] for size in sizes), max(size[0] for size in sizes)
         self._canvas = np.zeros((len(sizes), height, width), np.uint8)
         self._sizes = np.array(sizes, np.int64)
         # Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
         views = len(sizes)
-        self._pixels = np.empty((views, int(outline.faces.max()) + 1, 2))
-        self._toward = np.empty((views, len(outline.faces)), np.bool_)
-        self._samples = np.empty((views, len(outline.edges), 5))
-        self._which = np.empty((views, len(outline.edges)), np.int64)
+        self._pixels = np.empty((views, int(mesh.faces.max()) + 1, 2))
+        self._toward = np.empty((views, len(mesh.faces)), np.bool_)
+        self._contour = np.empty((views, len(mesh.edges)), np.int64)
+        self._samples = np.empty((views, len(mesh.edges), 5))
+        self._which = np.empty((views, len(mesh.edges)), np.int64)
 
     def pack(self, observation: Observation) -> PackedObservation:
         """Stack one frame's views for the compiled matcher."""
@@ -131,7 +95,7 @@ class OutlineMatcher:
             targets[index, : counts[index], 2:] = view.normals
             left, top, width, height = view.box
             boxes[index] = start, left, top, width, height
-            parts.append(view.mask[top : top + height, left : left + width].ravel())
+            parts.append(view.mask.ravel())
             start += width * height
         areas = np.array([view.area for view in views], np.int64)
         return PackedObservation(np.concatenate(parts), boxes, areas, targets, counts, observation.surface)
@@ -161,10 +125,10 @@ class OutlineMatcher:
         made = np.zeros(len(counts), np.int64)
         _match_views(
             np.ascontiguousarray(vertices, np.float64),
-            self._outline.faces,
-            self._outline.edges,
-            self._outline.sides,
-            self._outline.beyond,
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
+            self._mesh.beyond,
             self._cameras,
             self._sizes,
             targets,
@@ -175,6 +139,7 @@ class OutlineMatcher:
             self._canvas,
             self._pixels,
             self._toward,
+            self._contour,
             self._samples,
             self._which,
             pairs,
@@ -194,7 +159,9 @@ class OutlineMatcher:
         overlap = np.full(len(observed.counts), np.nan)
         _overlap_views(
             np.ascontiguousarray(vertices, np.float64),
-            self._outline.faces,
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
             self._cameras,
             self._sizes,
             observed.pixels,
@@ -204,6 +171,7 @@ class OutlineMatcher:
             self._canvas,
             self._pixels,
             self._toward,
+            self._contour,
             overlap,
         )
         return overlap
@@ -213,6 +181,8 @@ class OutlineMatcher:
 def _overlap_views(
     vertices: Floats,
     faces: Ints,
+    edges: Ints,
+    sides: Ints,
     cameras: Floats,
     sizes: Ints,
     seen: Bytes,
@@ -222,13 +192,16 @@ def _overlap_views(
     canvas: Bytes,
     pixels: Floats,
     toward: Bools,
+    contour: Ints,
     overlap: Floats,
 ) -> None:
     for c in prange(len(cameras)):
         if counts[c] == 0:
             continue
         image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
-        low_x, low_y, high_x, high_y = _draw(vertices, faces, cameras[c], image, pixels[c], toward[c])
+        low_x, low_y, high_x, high_y, _ = draw_silhouette(
+            vertices, faces, edges, sides, cameras[c], image, pixels[c], toward[c], contour[c]
+        )
         start, left, top, width, height = boxes[c]
         first, last = max(low_x, left), min(high_x + 1, left + width)
         common, drawn = 0, 0
@@ -257,27 +230,6 @@ def _count_common(line: Bytes, other: Bytes) -> int:
     return int(total)
 
 
-@compiled
-def _draw(
-    vertices: Floats, faces: Ints, camera: Floats, image: Bytes, pixels: Floats, toward: Bools
-) -> tuple[int, int, int, int]:
-    """Project and fill one view; return the first and last column and row of what was cleared and drawn.
-
-    The faces that look at the camera cover the silhouette of a closed mesh: a ray that enters must meet one.
-    """
-    height, width = image.shape
-    for i in range(len(vertices)):
-        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
-    low_x, low_y, high_x, high_y = _bounds(pixels, width, height)
-    image[low_y : high_y + 1, low_x : high_x + 1] = 0
-    for f in range(len(faces)):
-        a, b, d = pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]]
-        toward[f] = (b[0] - a[0]) * (d[1] - a[1]) - (b[1] - a[1]) * (d[0] - a[0]) < 0
-        if toward[f]:
-            fill_triangle(a, b, d, 1, image)
-    return low_x, low_y, high_x, high_y
-
-
 @compiled_parallel
 def _match_views(
     vertices: Floats,
@@ -295,6 +247,7 @@ def _match_views(
     canvas: Bytes,
     pixels: Floats,
     toward: Bools,
+    contour: Ints,
     samples: Floats,
     which: Ints,
     pairs: Ints,
@@ -306,7 +259,7 @@ def _match_views(
             image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
             made[c] = _match_view(
                 vertices, faces, edges, sides, beyond, cameras[c], targets[c, : counts[c]], reach, model_samples,
-                one_sided, image, pixels[c], toward[c], samples[c], which[c], pairs[c], numbers[c],
+                one_sided, image, pixels[c], toward[c], contour[c], samples[c], which[c], pairs[c], numbers[c],
             )  # fmt: skip
 
 
@@ -325,19 +278,21 @@ def _match_view(
     image: Bytes,
     pixels: Floats,
     toward: Bools,
+    contour: Ints,
     samples: Floats,
     which: Ints,
     pairs: Ints,
     numbers: Floats,
 ) -> int:
     height, width = image.shape
-    low_x, low_y, high_x, high_y = _draw(vertices, faces, camera, image, pixels, toward)
+    low_x, low_y, high_x, high_y, borders = draw_silhouette(
+        vertices, faces, edges, sides, camera, image, pixels, toward, contour
+    )
     # Model outline: position, outward normal and length of each sample, and its edge
     found = 0
     total = 0.0
-    for e in range(len(edges)):
-        if toward[sides[e, 0]] == toward[sides[e, 1]]:
-            continue
+    for m in range(borders):
+        e = contour[m]
         a, b, inner = pixels[edges[e, 0]], pixels[edges[e, 1]], pixels[beyond[e]]
         x, y = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])
         if not (x > 1.5 and y > 1.5 and x < width - 2.5 and y < height - 2.5):
@@ -395,25 +350,6 @@ def _match_view(
                 edges[which[at]], outline[at], targets[t], per_target, reach, by_point, pairs[count], numbers[count]
             )
     return count
-
-
-@compiled
-def _bounds(pixels: Floats, width: int, height: int) -> tuple[int, int, int, int]:
-    """Pixels within the image that hold all finite points: first and last column and row."""
-    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
-    for i in range(len(pixels)):
-        x, y = pixels[i, 0], pixels[i, 1]
-        if np.isfinite(x + y):
-            low_x, high_x = min(low_x, x), max(high_x, x)
-            low_y, high_y = min(low_y, y), max(high_y, y)
-    if not np.isfinite(low_x + low_y + high_x + high_y):
-        return 0, 0, -1, -1
-    return (
-        min(max(int(np.floor(low_x)), 0), width),
-        min(max(int(np.floor(low_y)), 0), height),
-        max(min(int(np.ceil(high_x)), width - 1), -1),
-        max(min(int(np.ceil(high_y)), height - 1), -1),
-    )
 
 
 @compiled

@@ -15,6 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from calibration.arrays import Floats, Singles
 from calibration.errors import InputError
 from calibration.transforms import RigidTransform, rotation_from_vector
+from tracking.contour_fill import MeshEdges
 from tracking.contours import Observation
 from tracking.deformation import CageRig
 from tracking.energy import System, latent_basis, prediction_term, prior_term, variance_term
@@ -24,7 +25,7 @@ from tracking.point_fit import moved
 from tracking.prior import Prior, require_rig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
-from tracking.silhouette_term import Matches, Outline, OutlineMatcher, PackedObservation
+from tracking.silhouette_term import Matches, OutlineMatcher, PackedObservation
 from tracking.surface_term import match_surface
 from tracking.template import Template, coarse_template
 from tracking.texture_term import FrameMarks, face_frames, match_marks
@@ -158,7 +159,7 @@ class _Level:
 
     @classmethod
     def of(cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int) -> _Level:
-        matcher = OutlineMatcher(Outline.of(template.faces), camera_rows, sizes)
+        matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
         return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples)
 
@@ -249,7 +250,6 @@ class FrameSolver:
         packed = self._fine.matcher.pack(observation)
         pose = start
         last: _Evaluation | None = None
-        overlap: Floats | None = None
         if latent_steps and self.use_prior:
             root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
             pose = self.pose_of(root, latent)
@@ -268,11 +268,9 @@ class FrameSolver:
             if self.settings.descent:
                 pose, latent, last = self._descend(packed, pose, latent, expected, scales)
                 index = len(scales)
-            far, before = 0.0, (pose, latent)
             while index < len(scales):
                 level = self._fine if scales[index] == scales[-1] else self._coarse
                 last = self._evaluate(level, packed, pose, latent, scales[index])
-                before = pose, latent
                 pose, latent, far = self._local_step(last, pose, latent, expected)
                 if scales[index] == scales[-1] and far < self.settings.settled:
                     break
@@ -280,15 +278,7 @@ class FrameSolver:
                 index += 1
                 while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
                     index += 1
-            # A face of the cage that folds over makes a long step miss: one that ends the fit must not cost overlap.
-            if far >= self.settings.settled:
-                overlap, earlier = self._overlap(packed, pose), self._overlap(packed, before[0])
-                if np.nanmean(earlier) > np.nanmean(overlap):
-                    (pose, latent), overlap = before, earlier
-        return self._report(packed, pose, latent, last, overlap)
-
-    def _overlap(self, packed: PackedObservation, pose: QuadPose) -> Floats:
-        return self._fine.matcher.overlaps(self.deform(pose), packed)
+        return self._report(packed, pose, latent, last)
 
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
@@ -512,18 +502,11 @@ class FrameSolver:
         residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
         return _Evaluation(system, residual, at.variance, departure)
 
-    def _report(
-        self,
-        packed: PackedObservation,
-        pose: QuadPose,
-        latent: Floats,
-        last: _Evaluation | None,
-        overlap: Floats | None,
-    ) -> FrameFit:
+    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: _Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
-        overlap = self._overlap(packed, pose) if overlap is None else overlap
+        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
         return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, self._curvature(last))
 
     def _curvature(self, at: _Evaluation) -> Singles:

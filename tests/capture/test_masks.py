@@ -12,11 +12,11 @@ import pytest
 
 from calibration.errors import InputError
 from capture.masks import (
+    LikeliestMasks,
     MaskFlag,
     create_masks,
     decode_rle,
     encode_rle,
-    likeliest_mask_in,
     mask_cameras,
     read_agreement,
     read_flags,
@@ -48,7 +48,7 @@ def test_the_likeliest_mask_is_without_the_programs_own_margin(tmp_path: Path) -
         with create_masks(path, ["a"], [(50, 40)], 1, {"cameras": {"a": margin}}) as writer:
             writer.write("a", 0, np.packbits(grown, axis=-1), np.ones(1, np.float32), np.zeros(1, np.uint16))
         with h5py.File(path) as file:
-            found = likeliest_mask_in(file, "a", 0)
+            found = LikeliestMasks(file)("a", 0)
         wanted = cv2.erode(grown[0].view(np.uint8), disc).astype(bool) if margin else grown[0]
         assert (found == wanted).all() and found[0, 20:23].all() and (found | ~bare.astype(bool)).all()
 

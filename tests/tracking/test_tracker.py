@@ -13,6 +13,7 @@ from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform, rotation_from_vector
+from tracking.contour_fill import MeshEdges
 from tracking.contours import Observation, observe, observe_view
 from tracking.deformation import CageRig
 from tracking.energy import System, prior_term
@@ -24,7 +25,7 @@ from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.quads import QuadPose
 from tracking.rasteriser import cast_masks
 from tracking.rigidity import rigidity_term
-from tracking.silhouette_term import Outline, OutlineMatcher
+from tracking.silhouette_term import OutlineMatcher
 from tracking.solver import FrameSolver, Settings
 from tracking.surface import Surface
 from tracking.template import Template
@@ -158,7 +159,7 @@ def test_solver_fits_a_surface_instead_of_outlines_and_wants_one() -> None:
 def test_overlap_counts_pixels() -> None:
     cage_rig, template = worm()
     cameras = rig()
-    matcher = OutlineMatcher(Outline.of(template.faces), cameras.packed(), [c.size for c in cameras])
+    matcher = OutlineMatcher(MeshEdges.of(template.faces), cameras.packed(), [c.size for c in cameras])
     one, two = placed(bent(0.2, 0.1), 0.3, (0.0, 0, 0)), placed(bent(0.1, 0.1), 0.5, (25.0, 0, 0))
     mine, theirs = (cast_masks(cameras, cage_rig.deform(template.binding, p), template.faces) for p in (one, two))
     theirs[3][:] = False
@@ -209,7 +210,7 @@ def test_tracking_nothing_is_refused() -> None:
 def test_open_template_and_foreign_prior_are_refused() -> None:
     cage_rig, template = worm()
     with pytest.raises(InputError, match="not closed: 3 edges"):
-        Outline.of(template.faces[1:])
+        MeshEdges.of(template.faces[1:])
     with pytest.raises(InputError, match="cannot drive rig"):
         FrameSolver(cage_rig, template, rig().packed(), [(320, 240)] * 4, replace(prior(), rig_name="other"))
 

@@ -51,6 +51,8 @@ _LOOKS = 12
 _SHAPE_LOOKS = 7
 _TEXTURE_VIEWS = 4
 """Cameras in which marks are followed, spread over the rig: four see all sides, and decoding is what texture costs."""
+_KEPT_BYTES = 96_000_000
+"""Prepared silhouettes that one worker keeps: a frame is looked at three times and more."""
 _UP = np.array([0.0, 0.0, 1.0])
 Look = Callable[[int], Observation]
 
@@ -82,7 +84,7 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
     frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
     with PartMasks(job) as masks:
         rig = _rig(job)
-        look = _looker(masks, rig)
+        look = _Looks(masks, rig)
         seen = {frame: look(frame).seen for frame in frames}
         best = max(seen.values(), default=0)
         if best < 2:
@@ -110,7 +112,7 @@ def work(job: Job, phase: str, span: Span) -> None:
     wide = _wide(job, span)
     with PartMasks(job) as masks:
         rig = _rig(job)
-        look = _looker(masks, rig)
+        look = _Looks(masks, rig)
         start = _start(job, span, look)
         if start is None:
             return  # nothing to track here: the part leaves no file
@@ -171,7 +173,7 @@ def _mend(job: Job, span: Span) -> None:
         if guess is None:
             continue
         with PartMasks(job) as masks:
-            look = _looker(masks, rig)
+            look = _Looks(masks, rig)
             track = _tracker(job.plans["track"].arguments, solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
@@ -250,12 +252,23 @@ def _rig(job: Job) -> Rig:
     return job.recording.need_rig().subset(names)
 
 
-def _looker(masks: PartMasks, rig: Rig) -> Look:
-    @lru_cache(maxsize=64)
-    def look(frame: int) -> Observation:
-        return observe(masks(tuple(rig.names), frame))
+class _Looks:
+    """Silhouettes of any frame, prepared for the solver; those of a part are kept, as far as memory allows."""
 
-    return look
+    def __init__(self, masks: PartMasks, rig: Rig) -> None:
+        self._masks, self._names = masks, tuple(rig.names)
+        self._kept: dict[int, Observation] = {}
+        self._room = _KEPT_BYTES
+
+    def __call__(self, frame: int) -> Observation:
+        """Return what all cameras saw in a frame."""
+        if frame not in self._kept:
+            look = observe(self._masks(self._names, frame))
+            self._kept[frame] = look
+            self._room -= look.nbytes
+            while self._room < 0 and len(self._kept) > 1:
+                self._room += self._kept.pop(next(iter(self._kept))).nbytes
+        return self._kept[frame]
 
 
 def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
@@ -267,7 +280,10 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     followed = {rig.names[k * len(rig) // count] for k in range(count)}
     streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
     return follow(
-        ([next(stream, None) for stream in streams], masks(tuple(rig.names), frame))
+        (
+            [next(stream, None) for stream in streams],
+            [masks((name,), frame)[0] if name in followed else None for name in rig.names],
+        )
         for frame in range(span.first, span.last)
     )
 

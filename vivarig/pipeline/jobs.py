@@ -13,12 +13,10 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from calibration.arrays import Bools
 from calibration.errors import InputError
 from calibration.files import write_bytes, write_text
-from capture.masks import likeliest_mask_in
+from capture.masks import LikeliestMasks
 from capture.recording import Recording, load_recording
 from capture.results import open_results
 from vivarig.pipeline.fingerprints import digest_of_path
@@ -138,7 +136,7 @@ class PartMasks:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._spans = job.spans("silhouettes")
-        self._files: dict[Span, h5py.File] = {}
+        self._files: dict[Span, LikeliestMasks] = {}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> PartMasks:
@@ -154,8 +152,8 @@ class PartMasks:
         span = next(span for span in self._spans if span.first <= frame < span.last)
         if span not in self._files:
             path = self._job.path("silhouettes", "masks", span)
-            self._files[span] = self._stack.enter_context(open_results(path, stage="silhouettes"))
-        return [likeliest_mask_in(self._files[span], name, frame - span.first) for name in names]
+            self._files[span] = LikeliestMasks(self._stack.enter_context(open_results(path, stage="silhouettes")))
+        return [self._files[span](name, frame - span.first) for name in names]
 
 
 def leftovers(results: Path) -> Iterator[Path]:
