@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -88,10 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb not in VERBS:
         print(f"vivarig: unknown verb '{verb}'; {nearest(verb, VERBS)}", file=sys.stderr)
         return 2
-    module = importlib.import_module(f"vivarig.commands.{verb}")
-    args = _parser(verb, module).parse_args(words[1:])
-    logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")
     try:
+        module = importlib.import_module(f"vivarig.commands.{verb}")  # takes seconds: may be interrupted too
+        args = _parser(verb, module).parse_args(words[1:])
+        logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")
         # BLAS sums in another order on another number of threads: one, and every machine gives the same bytes.
         with threadpool_limits(limits=1, user_api="blas"):
             report: CommandReport = module.run(args)
@@ -103,12 +104,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"vivarig {verb}: stopped; run it again to go on from here", file=sys.stderr)
         return 130
-    for line in report.lines:
-        print(line)
+    _say(report.lines)
     if not report.quality_ok:
         print(f"vivarig {verb}: done, but not all is well: {report.reason}", file=sys.stderr)
         return 1
     return 0
+
+
+def _say(lines: Sequence[str]) -> None:
+    """Print the report; one that nobody reads to its end (``| head``) is no failure."""
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or closing it would fail once more
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from calibration.arrays import Floats, Ints
 from calibration.errors import InputError, nearest
 from calibration.files import atomic_path, write_text
 from calibration.tables import read_toml
-from capture.masks import first_frame
+from capture.masks import first_frame, mask_cameras
 from capture.results import open_results
 from skeleton.motion_files import JointMotion, MarkerSeries, read_motion
 from skeleton.scoring import JointScores
@@ -45,9 +45,18 @@ def _words(values: object) -> tuple[str, ...]:
     return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
 
 
-def _first(results: Path) -> int:
+def _first(results: Path, count: int) -> int:
+    """Return the recording frame of the first of ``count`` rows, which are those of the silhouettes."""
     path = results / "silhouettes.h5"
-    return first_frame(path) if path.is_file() else 0
+    if not path.is_file():
+        return 0
+    frames = mask_cameras(path)[1]
+    if frames != count:
+        raise InputError(
+            f"{results}: results of different runs (frames: silhouettes.h5 {frames}, skeleton.h5 {count}); bring them "
+            f"up to date with `vivarig run {results.parent}`"
+        )
+    return first_frame(path)
 
 
 def load_estimate(results: Path) -> JointSeries:
@@ -58,7 +67,7 @@ def load_estimate(results: Path) -> JointSeries:
             np.asarray(file["landmarks"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
-            _first(results),
+            _first(results, len(file["trust"])),
         )
 
 
@@ -72,7 +81,7 @@ def cage_estimate(results: Path) -> JointSeries | None:
             np.asarray(file["cage_joints"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
-            _first(results),
+            _first(results, len(file["trust"])),
         )
 
 

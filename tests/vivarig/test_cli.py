@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,3 +59,26 @@ def test_convert_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert code == 0
     assert json.loads((tmp_path / "n.json").read_text())["cameras"][10] == "cam11"
     assert "wrote" in capsys.readouterr().out
+
+
+def test_an_interrupt_while_the_verb_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vivarig.cli.importlib.import_module", interrupted)
+    assert main(["run", "mouse_07"]) == 130
+    assert "stopped; run it again" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_early_is_no_failure(tmp_path: Path) -> None:
+    code = "import sys; from vivarig.cli import main; sys.exit(main(['board', 'printed']))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    os.close(writer)
+    assert done.returncode == 0 and done.stderr == "", done.stderr

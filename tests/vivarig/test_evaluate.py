@@ -14,6 +14,7 @@ from example_rigs import ring
 from calibration.errors import InputError
 from calibration.rig_formats import write_rig
 from capture.humaneva_folder import find_sequences, open_sequence
+from capture.masks import create_masks
 from capture.recording import Footage, Recording, load_recording, save_recording
 from capture.results import create_results, text_array
 from capture.video import write_video
@@ -191,8 +192,9 @@ def test_missing_truth(recording: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_results_of_a_part_of_the_recording(recording: Path) -> None:
     """The skeleton is that of recording frames 7 to 16: the truth of these frames counts, whatever its kind."""
     first, count = 7, 10
-    with create_results(recording / "results" / "silhouettes.h5", stage="silhouettes", parameters={"start": first}):
+    with create_masks(recording / "results" / "silhouettes.h5", ["a"], [(8, 8)], count, {"start": first}):
         pass
+    assert main(["evaluate", str(recording)]) == 2, "20 frames of the skeleton, 10 silhouettes"
     with h5py.File(recording / "results" / "skeleton.h5", "r+") as file:
         whole, trust = file["landmarks"][:], file["trust"][:]
         del file["landmarks"], file["trust"]

@@ -98,6 +98,9 @@ def test_pictures_are_of_the_frames_that_the_results_are_of(recording: Path, tmp
     assert shown is not None and np.array_equal(shown, wanted)
     build_report(load_recording(part), tmp_path / "report.html")
     assert "Frame 0 here is frame 2 of the recording" in (tmp_path / "report.html").read_text()
+    shutil.copy(recording / "results" / "hull.h5", part / "results")
+    with pytest.raises(InputError, match=r"results of different runs \(frames: silhouettes.h5 1, hull.h5 3\)"):
+        build_report(load_recording(part), tmp_path / "report.html")
 
 
 def test_footage_that_does_not_fit_together_is_said(tmp_path: Path) -> None:

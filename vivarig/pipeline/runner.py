@@ -215,8 +215,8 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
     count = plans["silhouettes"].arguments.subjects or recording.subjects
     if count > 1 and len(stages) > 1:
         raise InputError(
-            f"{recording.folder}: {count} subjects; run `vivarig silhouettes {recording.folder}`, then "
-            f"`vivarig run` on {recording.results}/subject_1 to subject_{count}"
+            f"{recording.folder}: {count} subjects; run `vivarig silhouettes {recording.folder} --subjects {count}`, "
+            f"then `vivarig run` on {recording.results}/subject_1 to subject_{count}"
         )
     if "track" in plans:
         _check_subject(recording, plans["track"].arguments)

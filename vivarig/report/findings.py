@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.arrays import Bools, Floats, Ints, Singles
+from calibration.errors import InputError
 from capture.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recording import Recording
 from capture.results import open_results
@@ -153,7 +154,7 @@ def load_findings(recording: Recording) -> Findings:
         return (place / name).is_file()
 
     first = first_frame(place / "silhouettes.h5") if there("silhouettes.h5") else 0
-    return Findings(
+    findings = Findings(
         recording.from_frame(first),
         first,
         _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
@@ -162,6 +163,25 @@ def load_findings(recording: Recording) -> Findings:
         _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
         _beads(place / "beads.h5") if there("beads.h5") else None,
     )
+    _check_lengths(findings)
+    return findings
+
+
+def _check_lengths(findings: Findings) -> None:
+    """Refuse results of different frames: their rows would be shown side by side as if they belonged together."""
+    counts = {
+        "silhouettes.h5": None if findings.silhouettes is None else len(findings.silhouettes.flags),
+        "hull.h5": None if findings.hull is None else len(findings.hull.volume),
+        "track.h5": None if findings.track is None else findings.track.frames,
+        "skeleton.h5": None if findings.skeleton is None else len(findings.skeleton.positions),
+    }
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(set(known.values())) > 1:
+        words = ", ".join(f"{name} {count}" for name, count in known.items())
+        raise InputError(
+            f"{findings.recording.results}: results of different runs (frames: {words}); bring them up to date with "
+            f"`vivarig run {findings.recording.folder}`"
+        )
 
 
 def _silhouettes(path: Path) -> SilhouetteFindings:
