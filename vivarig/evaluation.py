@@ -21,6 +21,8 @@ from skeleton.scoring import JointScores
 
 __all__ = ["JointSeries", "cage_estimate", "common_joints", "load_estimate", "load_truth", "write_score_table"]
 
+PLOT_SUFFIXES = (".png", ".pdf", ".svg")
+
 
 @dataclass(frozen=True, eq=False)
 class JointSeries:
@@ -32,6 +34,7 @@ class JointSeries:
         rate_hz: frames per second, None where the file does not say.
         trust: (T,) 0 trusted, 1 doubtful, 2 lost; zeros for a truth.
         first: frame of the recording that the first row is, where only a part of it was worked on.
+        turned_from: vertical axis of the file, where it says that it is not z: the positions were turned.
     """
 
     names: tuple[str, ...]
@@ -39,6 +42,7 @@ class JointSeries:
     rate_hz: float | None
     trust: Ints
     first: int = 0
+    turned_from: str = ""
 
 
 def _words(values: object) -> tuple[str, ...]:
@@ -86,7 +90,7 @@ def cage_estimate(results: Path) -> JointSeries | None:
 
 
 def load_truth(path: Path) -> JointSeries:
-    """Read true joints: the studio's ``truth.h5``, or points of any motion file (C3D, TRC, CSV, ...)."""
+    """Read true joints: the studio's ``truth.h5``, or points of any motion file (C3D, TRC, CSV), turned to z up."""
     if path.suffix == ".h5" and path.is_file():
         with open_results(path, stage="simulate") as file:
             positions = np.asarray(file["landmarks/positions"][:], dtype=np.float64)
@@ -96,8 +100,9 @@ def load_truth(path: Path) -> JointSeries:
         motion = motion.as_markers()
     if not isinstance(motion, MarkerSeries) or motion.positions.shape[2] != 3:
         raise InputError(f"{path}: wanted 3D points as truth, this file holds something else")
-    frames = len(motion.positions)
-    return JointSeries(tuple(motion.names), motion.positions, motion.rate_hz, np.zeros(frames, np.int64))
+    up = "" if motion.up == "z" else motion.up
+    points = motion.with_z_up().positions if up else motion.positions
+    return JointSeries(tuple(motion.names), points, motion.rate_hz, np.zeros(len(points), np.int64), turned_from=up)
 
 
 def load_joint_map(path: Path | None) -> dict[str, str]:
@@ -174,6 +179,8 @@ def _cell(value: float) -> str:
 
 def write_score_plot(path: Path, scores: JointScores, trust: Ints, title: str) -> None:
     """Draw the frame error over time and the mean error per joint, to PNG, PDF or SVG by suffix."""
+    if path.suffix.lower() not in PLOT_SUFFIXES:
+        raise InputError(f"--plot {path}: wanted a file name that ends in {', '.join(PLOT_SUFFIXES)}")
     import matplotlib
 
     matplotlib.use("Agg")

@@ -232,3 +232,29 @@ def test_options_without_a_meaning_are_refused(
 ) -> None:
     assert main(["evaluate", str(recording), *words]) == 2
     assert f"vivarig evaluate: {name} " in capsys.readouterr().err
+
+
+def test_a_truth_with_another_vertical_is_turned_and_that_is_said(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth = load_truth(recording / "truth.h5")
+    x, y, z = np.moveaxis(truth.positions, 2, 0)
+    write_motion(MarkerSeries(truth.names, np.stack([x, z, -y], axis=2), RATE, up="y"), recording / "truth.c3d")
+    assert scored(recording, "--truth", str(recording / "truth.c3d"))["mean_mm"] == pytest.approx(5, abs=1e-3)
+    assert "turned from y up, as its file says, to z up" in capsys.readouterr().out
+
+
+def test_a_submission_needs_no_truth(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = load_truth(recording / "truth.h5")
+    humaneva_folder(tmp_path / "he", truth.positions)
+    (tmp_path / "he" / "S2" / "Mocap_Data" / "Walking_1.c3d").unlink()
+    words = ["evaluate", str(recording), "--humaneva", str(tmp_path / "he"), "S2", "Walking_1"]
+    assert main(words) == 2, "nothing to score against, nothing to write"
+    out = tmp_path / "walk.xml"
+    assert main([*words, "--submission", str(out), "--first-image", "2"]) == 0
+    assert f"wrote {out}: images 2 to 21" in capsys.readouterr().out and out.is_file()
+
+
+def test_a_plot_of_an_unknown_kind(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(recording), "--plot", str(recording / "errors.xyz")]) == 2
+    assert "wanted a file name that ends in .png, .pdf, .svg" in capsys.readouterr().err

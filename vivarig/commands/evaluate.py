@@ -75,8 +75,9 @@ def run(args: argparse.Namespace) -> CommandReport:
     if args.truth == "beads":
         return _beads(recording)
     estimate = load_estimate(recording.results)
-    if args.submission is not None:
-        _submit(args, recording, estimate)
+    submitted = [] if args.submission is None else _submit(args, recording, estimate)
+    if submitted and args.humaneva is not None and open_sequence(*args.humaneva).truth is None:
+        return CommandReport([*submitted, "not scored: HumanEva withholds the truth of this sequence"])
     if args.humaneva is not None:
         scores = _humaneva(args, estimate)
         lines = score_lines(f"HumanEva, {args.mode}", scores)
@@ -89,8 +90,10 @@ def run(args: argparse.Namespace) -> CommandReport:
     trusted = estimate.trust == 0
     both = trusted & scores.valid
     of_trusted = float(np.nanmean(scores.per_frame[both])) if both.any() else float("nan")
-    lines.append(f"  trusted frames: {100 * trusted.mean():.1f} %, their mean error {of_trusted:.2f} mm")
-    numbers |= {"trusted_share": float(trusted.mean()), "trusted_mean_mm": of_trusted}
+    share = float(trusted.mean() if args.frame_set is None else trusted[scores.valid].mean())
+    lines.append(f"  trusted frames: {100 * share:.1f} %, their mean error {of_trusted:.2f} mm")
+    numbers |= {"trusted_share": share, "trusted_mean_mm": of_trusted}
+    lines += submitted
     if args.csv is not None:
         write_score_table(args.csv, scores, estimate.trust)
         lines.append(f"wrote {args.csv}")
@@ -118,11 +121,12 @@ def _check_options(args: argparse.Namespace) -> None:
             raise InputError(f"{name} {way}")
 
 
-def _submit(args: argparse.Namespace, recording: Recording, estimate: JointSeries) -> None:
+def _submit(args: argparse.Namespace, recording: Recording, estimate: JointSeries) -> list[str]:
     subject, action = args.humaneva[1:] if args.humaneva is not None else (recording.name, "")
     dataset = "HumanEvaII" if (subject, action) in (("S2", "Combo_1"), ("S4", "Combo_4")) else "HumanEvaI"
     first = args.first_image + estimate.first
     write_submission(args.submission, subject, action, estimate, first_frame=first, dataset=dataset)
+    return [f"wrote {args.submission}: images {first} to {first + len(estimate.positions) - 1}"]
 
 
 def _plain(
@@ -139,6 +143,8 @@ def _plain(
 
     scores = score(estimate)
     lines, numbers = score_lines("skeleton", scores), scores.numbers()
+    if truth.turned_from:
+        lines.append(f"  truth turned from {truth.turned_from} up, as its file says, to z up")
     cage = cage_estimate(recording.results)
     if cage is not None and set(cage.names) & set(truth.names):
         beside = score(cage)
