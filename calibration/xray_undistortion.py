@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
-from calibration.arrays import Floats, Singles
+from calibration.arrays import Floats
 from calibration.compiled import compiled
 from calibration.errors import InputError, SolveError
 from calibration.xray_distortion_models import (
@@ -355,8 +355,3 @@ def _rms(errors: Floats) -> float:
     if not len(errors) or good.mean() < 0.9:
         return float("inf")
     return float(np.sqrt(np.mean(np.sum(errors[good] ** 2, axis=1))))
-
-
-def as_singles(array: Floats) -> Singles:
-    """Return displacements as float32, which keeps 1e-6 px."""
-    return np.asarray(array, dtype=np.float32)

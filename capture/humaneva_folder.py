@@ -24,8 +24,6 @@ from capture.video import probe
 
 __all__ = ["HumanEvaSequence", "find_sequences", "open_sequence"]
 
-FIRST_FRAME_HUMANEVA_I = 6  # the codec repeats the first frames
-
 
 @dataclass(frozen=True)
 class Sync:

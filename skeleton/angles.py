@@ -1,17 +1,13 @@
 """Joint angles in anatomical words: flexion, abduction, rotation of a segment against its parent, and inner
 angles.
 
-At rest all segment frames are aligned (x forward, y left, z up). The turn of a segment in its parent is split
-about
-the mediolateral axis of the parent (flexion), the floating axis (abduction) and the long axis of the segment
-(rotation): ``R = Ry(a) Rx(b) Rz(c)``, the sequence of Grood and Suntay that the ISB recommends for knee and
-hip.
+At rest all segment frames are aligned (x forward, y left, z up). The turn of a segment in its parent is split about the
+mediolateral axis of the parent (flexion), the floating axis (abduction) and the long axis of the segment (rotation):
+``R = Ry(a) Rx(b) Rz(c)``, the sequence of Grood and Suntay that the ISB recommends for knee and hip.
 
-Signs are anatomical: flexion brings a limb's parts together (hip and shoulder: forward), abduction leads away
-from
-the midline, internal rotation turns the front inwards; for trunk, neck and head flexion is forward, abduction
-is
-bending to the left, rotation is turning to the left.
+Signs are anatomical: flexion brings a limb's parts together (hip and shoulder: forward), abduction leads away from the
+midline, internal rotation turns the front inwards; for trunk, neck and head flexion is forward, abduction is bending to
+the left, rotation is turning to the left.
 """
 
 from __future__ import annotations
@@ -102,8 +98,7 @@ _LIMBS = {
 
 
 def inner_angles(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
-    """Return the inner angles (T,) of the limb joints that the body has, rad, as rodent laboratories report
-    them."""
+    """Return the inner angles (T,) of the limb joints that the body has, rad, as rodent laboratories report them."""
     out: dict[str, Floats] = {}
     for joint, points in _LIMBS.items():
         for side in ("left_", "right_"):

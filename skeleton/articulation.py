@@ -4,9 +4,8 @@ Node n hangs on node p at a fixed place and moves by one elementary motion of it
 
     ``W_n = W_p F_n M_n(q)``,  M = nothing, a turn exp(f(q_c) a), a slide f(q_c) a, or a ball exp([q_c ...])
 
-with F_n rigid, a an axis in the fixed frame and f the identity or a piecewise cubic function of one
-coordinate.
-A `Skeleton` joint is one to three nodes; an OpenSim custom joint with its splines is up to seven.
+with F_n rigid, a an axis in the fixed frame and f the identity or a piecewise cubic function of one coordinate. A
+`Skeleton` joint is one to three nodes; an OpenSim custom joint with its splines is up to seven.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ __all__ = ["Articulation", "NodeBuilder", "Piecewise", "articulation_of"]
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """A piecewise cubic function: ``breaks`` (K,) ascending and ``pieces`` (K, 4), the last piece
-    open-ended."""
+    """A piecewise cubic function: ``breaks`` (K,) ascending and ``pieces`` (K, 4), the last piece open-ended."""
 
     breaks: Floats
     pieces: Floats
@@ -119,8 +117,7 @@ class Articulation:
 
     @property
     def segment_coordinates(self) -> Ints:
-        """(J,) the coordinate of a segment that is farthest from the root, -1 for a segment that cannot
-        move."""
+        """(J,) the coordinate of a segment that is farthest from the root, -1 for a segment that cannot move."""
         return self._tree[1]
 
     def path(self, segment: int) -> list[int]:

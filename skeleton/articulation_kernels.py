@@ -1,5 +1,5 @@
-"""Compiled work on a tree of elementary motions: placing it, derivatives, limits. `skeleton.articulation` is
-the door."""
+"""Compiled work on a tree of elementary motions: placing it, derivatives, limits. `skeleton.articulation` is the
+door."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def place_nodes(
     """Fill node origins (N, 3), rotations (N, 3, 3) and the motion (D, 6) that each coordinate gives what it
     moves.
 
-    A motion is angular velocity and velocity of the body point at ``reference`` (3,), at unit rate: a point x
-    of the
+    A motion is angular velocity and velocity of the body point at ``reference`` (3,), at unit rate: a point x of the
     body moves with ``v + w x (x - reference)``. A coordinate that drives several nodes in a row adds them up.
     """
     turn, base, local = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
@@ -181,8 +180,7 @@ def forward_all(nodes: Nodes, segments: Ints, coordinates: Floats) -> tuple[Floa
 def clamp_coordinates(limits: Limits, q: Floats) -> None:
     """Move coordinates (D,) to the nearest place within their boxes and ellipsoids.
 
-    Outside an ellipsoid the closest point is ``a_i^2 r_i / (s + a_i^2)`` with s from Newton's method, which
-    climbs to
+    Outside an ellipsoid the closest point is ``a_i^2 r_i / (s + a_i^2)`` with s from Newton's method, which climbs to
     the root of a convex falling function from the left (Gilles, Reveret, Pai 2010).
     """
     for d in range(q.size):

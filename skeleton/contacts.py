@@ -1,9 +1,7 @@
 """Contacts of feet with the floor: touch-down and lift-off from height and speed, thresholds from the data.
 
-A foot in contact is low and slow. Both thresholds come from the motion itself: Otsu's split of the logarithm
-of the
-speed, and of the height above the foot's own floor level; where one kind of frame is missing (an animal that
-stands
+A foot in contact is low and slow. Both thresholds come from the motion itself: Otsu's split of the logarithm of the
+speed, and of the height above the foot's own floor level; where one kind of frame is missing (an animal that stands
 still, or hops high) a split that separates nothing is not used.
 """
 

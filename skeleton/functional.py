@@ -1,10 +1,8 @@
 """Functional calibration: joint centres and axes from the motion of two rigid segments.
 
-A ball's centre is fixed in both segments: ``R_a(t) c_a + x_a(t) = R_b(t) c_b + x_b(t)`` in all frames, linear
-in
-(c_a, c_b); a hinge's axis likewise, where the least singular direction of that system is the axis (the
-symmetric
-methods of Ehrig et al. 2006 and 2007). Both come with standard deviations from the residuals.
+A ball's centre is fixed in both segments: ``R_a(t) c_a + x_a(t) = R_b(t) c_b + x_b(t)`` in all frames, linear in (c_a,
+c_b); a hinge's axis likewise, where the least singular direction of that system is the axis (the symmetric methods of
+Ehrig et al. 2006 and 2007). Both come with standard deviations from the residuals.
 """
 
 from __future__ import annotations
@@ -58,8 +56,7 @@ class JointAxis:
 def cluster_poses(markers: Floats, reference: Floats | None = None) -> tuple[Floats, Floats]:
     """Return rotations (T, 3, 3) and origins (T, 3) of a rigid cluster of markers (T, M, 3).
 
-    The frame is that of ``reference`` (M, 3): by default the first frame that shows all markers, centred.
-    Frames with
+    The frame is that of ``reference`` (M, 3): by default the first frame that shows all markers, centred. Frames with
     fewer than 3 markers are NaN.
     """
     points = np.asarray(markers, dtype=np.float64)

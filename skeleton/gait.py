@@ -1,8 +1,7 @@
 """Gait and posture summaries: strides from contacts, ranges of motion, trunk posture.
 
-A stride goes from one touch-down of a foot to its next; stance is its part in contact. Frames where a
-recording
-begins or ends belong to no whole stride and are left out.
+A stride goes from one touch-down of a foot to its next; stance is its part in contact. Frames where a recording begins
+or ends belong to no whole stride and are left out.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Marker sets: which segment a marker rides on, where, and how firmly.
 
-A built-in body's set is the readable file ``bodies/<body>_markers.toml``. The spring of a marker is given as
-the
-standard deviation of the marker about its bone, mm: small on bone and paws, large on loose skin; its
-stiffness is
-the inverse square.
+A built-in body's set is the readable file ``bodies/<body>_markers.toml``. The spring of a marker is given as the
+standard deviation of the marker about its bone, mm: small on bone and paws, large on loose skin; its stiffness is the
+inverse square.
 """
 
 from __future__ import annotations
@@ -96,8 +94,7 @@ _KEYS = {"name", "segment", "offset", "sd_mm", "mirror", "note"}
 
 
 def load_marker_set(path: Path | str) -> MarkerSet:
-    """Read a marker set file: tables ``[[marker]]`` with name, segment, offset (mm), sd_mm, mirror and
-    note."""
+    """Read a marker set file: tables ``[[marker]]`` with name, segment, offset (mm), sd_mm, mirror and note."""
     source = Path(path)
     try:
         data = tomllib.loads(read_text(source))

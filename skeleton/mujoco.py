@@ -1,11 +1,8 @@
 """MuJoCo models (.xml): the kinematic part, bodies with their joints and sites.
 
-A body sits in its parent at ``pos`` with ``quat`` (or euler, axisangle, xyaxes, zaxis); its joints act in the
-order of
-the file, each about its own ``pos`` in the body. Defaults by class, angles in degrees or radians and
-``eulerseq`` are
-honoured. Metres become millimetres; geometry, actuators and dynamics are not read. World axes stay (MuJoCo: z
-up).
+A body sits in its parent at ``pos`` with ``quat`` (or euler, axisangle, xyaxes, zaxis); its joints act in the order of
+the file, each about its own ``pos`` in the body. Defaults by class, angles in degrees or radians and ``eulerseq`` are
+honoured. Metres become millimetres; geometry, actuators and dynamics are not read. World axes stay (MuJoCo: z up).
 """
 
 from __future__ import annotations

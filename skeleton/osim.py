@@ -1,11 +1,8 @@
 """OpenSim models (.osim): the kinematic part, with custom joints and their spline functions.
 
-A joint places the child body by ``X_parent_offset T(q) R1(q) R2(q) R3(q) X_child_offset^-1``: three
-translations along
-axes of the parent's offset frame, three body-fixed rotations, each a function of one coordinate. Files of
-version 4
-(joint set, sockets) and of version 3 (joints inside bodies) are read. Lengths become millimetres; so do
-coordinates
+A joint places the child body by ``X_parent_offset T(q) R1(q) R2(q) R3(q) X_child_offset^-1``: three translations along
+axes of the parent's offset frame, three body-fixed rotations, each a function of one coordinate. Files of version 4
+(joint set, sockets) and of version 3 (joints inside bodies) are read. Lengths become millimetres; so do coordinates
 that only translate. World axes stay the model's own (OpenSim: y up).
 """
 
@@ -62,8 +59,7 @@ class IkSetup:
 
 @dataclass(frozen=True)
 class _Axis:
-    """One of the six axes of a joint: what it does, about which axis, of which coordinate, by which
-    function."""
+    """One of the six axes of a joint: what it does, about which axis, of which coordinate, by which function."""
 
     slides: bool
     axis: tuple[float, float, float]

@@ -6,10 +6,8 @@ p = 1 down,
     ``J~_p = J_p P_{p-1}``,  ``dq_p = dq_{p-1} + J~_p^{+lambda} (dx_p - J_p dq_{p-1})``,  ``P_p = P_{p-1} -
     J~_p^+ J~_p``
 
-with a damped inverse for the step and the *undamped* one in the projector (the damped one there breaks the
-hierarchy).
-What freedom is left pulls to a reference posture. The damping has the unit of length: a tenth of the chain's
-length,
+with a damped inverse for the step and the *undamped* one in the projector (the damped one there breaks the hierarchy).
+What freedom is left pulls to a reference posture. The damping has the unit of length: a tenth of the chain's length,
 less as the goal comes near. Joint limits: clamp, freeze, solve again.
 """
 
@@ -161,8 +159,7 @@ def _step(
 
 
 def _reach(body: Articulation, q: Floats, step: Floats) -> float:
-    """Return the share of a step, up to 1, that can be taken before a limit which the pose does not touch
-    yet."""
+    """Return the share of a step, up to 1, that can be taken before a limit which the pose does not touch yet."""
 
     def valid(share: float) -> bool:
         trial = q + share * step

@@ -1,5 +1,4 @@
-"""Tasks of prioritised inverse kinematics: layers of points, the joints they may use, and the rule about
-these."""
+"""Tasks of prioritised inverse kinematics: layers of points, the joints they may use, and the rule about these."""
 
 from __future__ import annotations
 

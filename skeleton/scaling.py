@@ -1,7 +1,6 @@
 """Fit a body to a subject: segment lengths and marker places from a static or a moving trial.
 
-Poses, length factors and marker places are fitted together. With the poses at their spring equilibrium, a
-Gauss-Newton
+Poses, length factors and marker places are fitted together. With the poses at their spring equilibrium, a Gauss-Newton
 step in the shared parameters p (factors and places) uses the Schur complement of the poses,
 
     ``S = sum_t (A_pp - A_pq A_qq^-1 A_qp) + prior``,  ``S dp = -gradient``
@@ -57,8 +56,7 @@ class Scaling:
 
 
 def length_groups(skeleton: Skeleton, *, tie_sides: bool = True) -> list[list[int]]:
-    """Return groups of segments that share a length factor: numbered ones (tail_1, tail_2, ...), left with
-    right."""
+    """Return groups of segments that share a length factor: numbered ones (tail_1, tail_2, ...), left with right."""
     groups: dict[str, list[int]] = {}
     for index, name in enumerate(skeleton.joint_names):
         key = re.sub(r"_\d+$", "", name)

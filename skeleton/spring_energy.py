@@ -4,14 +4,11 @@ Energy of a pose q, with m_i(q) the attached point of marker i, p_i its target, 
 
     ``E(q) = 1/2 sum_i rho(k_i |m_i(q) - p_i|^2) + 1/2 sum_d s_d (q_d - rest_d)^2``
 
-``rho(u) = c u / (c + u)`` (Geman and McClure, c = cutoff^2) bounds what a wrong marker can pull. Stiffness is
-in
+``rho(u) = c u / (c + u)`` (Geman and McClure, c = cutoff^2) bounds what a wrong marker can pull. Stiffness is in
 1/mm^2, the inverse variance of the marker about its bone, so the normal matrix is an information matrix.
 
-The normal matrix is the joint-space inertia of the body with the markers as its masses: it is built from the
-leaves to
-the root with composite inertias, and factored as ``A = L^T D L``, which keeps its zeros (Featherstone 2008,
-chapter 6).
+The normal matrix is the joint-space inertia of the body with the markers as its masses: it is built from the leaves to
+the root with composite inertias, and factored as ``A = L^T D L``, which keeps its zeros (Featherstone 2008, chapter 6).
 """
 
 from __future__ import annotations
@@ -29,8 +26,7 @@ __all__ = ["assemble", "factor", "joint_sigmas", "solve_factored"]
 
 @compiled
 def _swap(s: Floats, t: Floats, f: Floats) -> float:
-    """Return ``(w_s x w_t) . moment of the forces about the centre of the ball`` that both motions turn
-    about."""
+    """Return ``(w_s x w_t) . moment of the forces about the centre of the ball`` that both motions turn about."""
     return float(
         (s[1] * t[2] - s[2] * t[1]) * f[0]
         + (s[2] * t[0] - s[0] * t[2]) * f[1]
@@ -63,18 +59,13 @@ def assemble(
     """Fill the tree entries of ``normal`` and ``bend`` (D, D), ``gradient`` (D,), ``residuals`` (M,); return
     the energy.
 
-    ``normal`` is Gauss-Newton's matrix. ``bend`` is what it leaves out, the second derivative of the points
-    against
-    the forces f: for a coordinate i between coordinate j and the root ``w_i . sum (v_j + w_j x p) x f``. It
-    decides the
-    step where a marker pulls beyond its lever's reach. ``balls`` (D,) is the first column of a coordinate's
-    ball, -1
-    if it has none: within a ball the order of turns does not count, and both orders are averaged.
+    ``normal`` is Gauss-Newton's matrix. ``bend`` is what it leaves out, the second derivative of the points against the
+    forces f: for a coordinate i between coordinate j and the root ``w_i . sum (v_j + w_j x p) x f``. It decides the
+    step where a marker pulls beyond its lever's reach. ``balls`` (D,) is the first column of a coordinate's ball, -1 if
+    it has none: within a ball the order of turns does not count, and both orders are averaged.
 
-    ``marker_columns`` (M,) is the last coordinate on the way to each marker. A marker with a NaN target or
-    stiffness
-    0 does not pull; its residual is NaN. Robust weights enter as they stand (iterated reweighting): their
-    curvature
+    ``marker_columns`` (M,) is the last coordinate on the way to each marker. A marker with a NaN target or stiffness 0
+    does not pull; its residual is NaN. Robust weights enter as they stand (iterated reweighting): their curvature
     promises too much while the pose is still far.
     """
     count, size = nodes.parents.size, q.size
@@ -183,8 +174,7 @@ def assemble(
 
 @compiled
 def factor(matrix: Floats, parents: Ints) -> bool:
-    """Replace the tree entries of a matrix by D (diagonal) and L (below it), ``L^T D L``; False if not
-    positive."""
+    """Replace the tree entries of a matrix by D (diagonal) and L (below it), ``L^T D L``; False if not positive."""
     for k in range(matrix.shape[0] - 1, -1, -1):
         if matrix[k, k] <= 0.0:
             return False

@@ -1,10 +1,8 @@
 """Spring inverse kinematics: markers pull an articulated body through springs; the pose is the equilibrium.
 
-Every marker is tied to its segment by a spring, every joint to its rest pose (or to a prior); limits hold
-exactly.
-Springs are given as standard deviations, so the equilibrium is the most likely pose and the inverse of the
-Hessian
-its covariance. Zordan and Van Der Horst 2003; the energy is in `skeleton.spring_energy`.
+Every marker is tied to its segment by a spring, every joint to its rest pose (or to a prior); limits hold exactly.
+Springs are given as standard deviations, so the equilibrium is the most likely pose and the inverse of the Hessian its
+covariance. Zordan and Van Der Horst 2003; the energy is in `skeleton.spring_energy`.
 """
 
 from __future__ import annotations
@@ -87,8 +85,7 @@ class SpringProblem:
 
 
 def check_units(body: Articulation, segments: Ints, offsets: Floats, targets: Floats) -> None:
-    """Compare the spread of the markers with that of the body: a power of ten between them is a wrong
-    unit."""
+    """Compare the spread of the markers with that of the body: a power of ten between them is a wrong unit."""
     wanted = body.points(body.rest[None], segments, offsets)[0]
     size = float(np.linalg.norm(wanted - wanted.mean(axis=0), axis=1).mean())
     shown = targets[np.isfinite(targets[..., 0]).sum(axis=1) >= 3]
@@ -162,8 +159,7 @@ def spring_problem(
 
 
 def _root_columns(body: Articulation) -> Bools:
-    """(D,) coordinates that place the whole body: those of every node down to the first segment, if it is
-    free."""
+    """(D,) coordinates that place the whole body: those of every node down to the first segment, if it is free."""
     root = np.zeros(body.dimension, dtype=np.bool_)
     if not len(body.segment_nodes):
         return root
@@ -198,8 +194,7 @@ def _size(body: Articulation) -> float:
 
 
 def steps_metric(body: Articulation) -> Floats:
-    """(D,) mm that the farthest joint moves per unit of a coordinate, at rest: the metric of steps and
-    damping."""
+    """(D,) mm that the farthest joint moves per unit of a coordinate, at rest: the metric of steps and damping."""
     lever = np.where(body.is_length, 1.0, 0.05 * _size(body))
     segments = np.arange(len(body.segment_names))
     _, derivative = body.jacobian(body.rest, segments, np.zeros((len(segments), 3)))
@@ -419,8 +414,7 @@ def _variance_factor(problem: SpringProblem, found: dict[str, np.ndarray]) -> Fl
 
 
 def _repair(problem: SpringProblem, found: dict[str, np.ndarray]) -> None:
-    """Solve doubtful frames again, backwards from the good frame after them and cold; keep the lower
-    energy."""
+    """Solve doubtful frames again, backwards from the good frame after them and cold; keep the lower energy."""
     trust, _ = judge(problem, found["residuals"], found["status"])
     bad = np.flatnonzero((trust != TRUSTED) & np.isfinite(found["residuals"]).any(axis=1))
     if not len(bad):

@@ -25,8 +25,7 @@ def _hold_limits(
 ) -> int:
     """Mark the limits that a step would break; return how many are new.
 
-    ``boxes`` (D,) is -1 or 1 where a coordinate is held at its lower or upper bound; ``shells`` (G,) is 1
-    where an
+    ``boxes`` (D,) is -1 or 1 where a coordinate is held at its lower or upper bound; ``shells`` (G,) is 1 where an
     ellipsoid is held along ``normals`` (G, 3), which the step may climb by ``reaches`` (G,).
     """
     new = 0
@@ -73,12 +72,11 @@ def _bounded_step(
     matrix: Floats,
     step: Floats,
 ) -> bool:
-    """Fill ``step`` with the minimiser of the damped quadratic model within the (linearised) limits; False if
-    it has none.
+    """Fill ``step`` with the minimiser of the damped quadratic model within the (linearised) limits; False if it has
+    none.
 
-    An active-set method: limits that the free step breaks are held, the rest is solved again, and a limit
-    that holds
-    the step back from inside is let go; a few rounds settle it.
+    An active-set method: limits that the free step breaks are held and the rest is solved again; a few rounds
+    settle it.
     """
     size, groups = q.size, limits.starts.size
     boxes, shells = np.zeros(size, dtype=np.int64), np.zeros(groups, dtype=np.int64)

@@ -1,11 +1,8 @@
 """Spring inverse kinematics over a window: all frames at once, held together by smoothness.
 
-To the energy of every frame comes ``1/2 sum_t sum_d (q_{t+1} - 2 q_t + q_{t-1})_d^2 / (a_d h^2)^2``, with h
-the frame
-period and a_d the standard deviation of the coordinate's acceleration. The Gauss-Newton matrix is banded; a
-window is
-solved by a banded Cholesky factorisation. Long motions go in overlapping windows, so memory does not grow
-with them.
+To the energy of every frame comes ``1/2 sum_t sum_d (q_{t+1} - 2 q_t + q_{t-1})_d^2 / (a_d h^2)^2``, with h the frame
+period and a_d the standard deviation of the coordinate's acceleration. The Gauss-Newton matrix is banded; a window is
+solved by a banded Cholesky factorisation. Long motions go in overlapping windows, so memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -139,8 +136,7 @@ def _chart(body: Articulation, before: Floats, coordinates: Floats) -> tuple[Flo
 
 
 def _frame_systems(problem: SpringProblem, q: Floats, low: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return normal matrices (W, D, D), gradients (W, D), energies (W,), residuals (W, M) of poses from frame
-    low."""
+    """Return normal matrices (W, D, D), gradients (W, D), energies (W,), residuals (W, M) of poses from frame low."""
     body, held = problem.body, problem.springs
     size, count = body.dimension, len(q)
     normal, gradient = np.zeros((count, size, size)), np.zeros((count, size))

@@ -3,8 +3,7 @@
     motion = read_motion("walk.trc", up="y")
     write_motion(motion, "walk.c3d")
 
-A reader gets only the options it has a use for; an option that a format needs and does not store (the unit of
-a BVH
+A reader gets only the options it has a use for; an option that a format needs and does not store (the unit of a BVH
 file, the rate of an AMC file) is asked for in the error, never guessed.
 """
 

@@ -1,10 +1,8 @@
 """Acclaim skeletons and motions (.asf with .amc), as the CMU motion database keeps them.
 
-A bone turns at its parent's end about axes of its own: with C the bone's ``axis`` rotation and M the turn of
-the
-motion file, its rest direction (given in world axes) is turned by ``C M C^-1``. Joint j of the motion read
-here is
-the start of bone j, its tip the bone's end. An ASF length unit is 1/length inch: 25.4/length mm.
+A bone turns at its parent's end about axes of its own: with C the bone's ``axis`` rotation and M the turn of the motion
+file, its rest direction (given in world axes) is turned by ``C M C^-1``. Joint j of the motion read here is the start
+of bone j, its tip the bone's end. An ASF length unit is 1/length inch: 25.4/length mm.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ _RATE_NOTE = "# rate_hz"
 
 @dataclass(frozen=True, eq=False)
 class AsfBone:
-    """One bone of an .asf file: unit rest ``direction`` in world axes, ``length`` in mm, axes and
-    freedoms."""
+    """One bone of an .asf file: unit rest ``direction`` in world axes, ``length`` in mm, axes and freedoms."""
 
     name: str
     direction: Floats
@@ -191,8 +188,7 @@ def _hierarchy(section: _Section, source: Path, known: set[str]) -> tuple[list[s
 
 
 def find_asf(amc: Path) -> Path:
-    """Return the skeleton that belongs to a motion: same name, then the subject's name, then the only one
-    there."""
+    """Return the skeleton that belongs to a motion: same name, then the subject's name, then the only one there."""
     stem = amc.stem
     for candidate in (amc.with_suffix(".asf"), amc.with_name(f"{stem.split('_')[0]}.asf")):
         if candidate.exists():
@@ -286,8 +282,7 @@ def _frames(source: Path, text: str, order: dict[str, tuple[str, ...]]) -> tuple
 def write_acclaim(motion: JointMotion, amc: Path | str, asf: Path | str | None = None) -> None:
     """Write an .amc motion and the .asf skeleton it needs (by default beside it, under the same name).
 
-    Every bone gets three rotations about world axes, so any tree can be written; a child that does not begin
-    at its
+    Every bone gets three rotations about world axes, so any tree can be written; a child that does not begin at its
     parent's tip hangs on a rigid bone ``<child>_link``. Lengths are written in inches (length 1.0).
     """
     target = Path(amc)

@@ -1,5 +1,4 @@
-"""Anipose 3D tables (.csv): columns ``<name>_x``, ``_y``, ``_z``, ``_error``, ``_ncams``, ``_score`` and
-``fnum``."""
+"""Anipose 3D tables (.csv): columns ``<name>_x``, ``_y``, ``_z``, ``_error``, ``_ncams``, ``_score`` and ``fnum``."""
 
 from __future__ import annotations
 

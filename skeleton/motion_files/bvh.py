@@ -1,8 +1,7 @@
 """Biovision hierarchies (.bvh): a joint tree, its channels and their values, without units of length.
 
-Position channels of the root are added to its OFFSET; those of any other joint stand in for its OFFSET, as
-the
-programs that write them mean it. Rotations multiply in the order of the channels.
+Position channels of the root are added to its OFFSET; those of any other joint stand in for its OFFSET, as the programs
+that write them mean it. Rotations multiply in the order of the channels.
 """
 
 from __future__ import annotations

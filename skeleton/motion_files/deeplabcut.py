@@ -1,9 +1,7 @@
 """DeepLabCut pose files (.csv with its header rows, .h5 of pandas): image points with a likelihood.
 
-The HDF5 form is read with h5py alone. pandas' table layout, which DeepLabCut writes, keeps the column labels
-as a
-pickled list of tuples: it is opened by an unpickler that knows lists, tuples and strings and refuses
-everything else.
+The HDF5 form is read with h5py alone. pandas' table layout, which DeepLabCut writes, keeps the column labels as a
+pickled list of tuples: it is opened by an unpickler that knows lists, tuples and strings and refuses everything else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Neurodata Without Borders (.nwb) with the ndx-pose extension: one series per body part.
 
-Files are read with h5py by their declared neurodata types (ndx-pose's ``PoseEstimation``, or
-``SpatialSeries`` in a
+Files are read with h5py by their declared neurodata types (ndx-pose's ``PoseEstimation``, or ``SpatialSeries`` in a
 ``Position``), so reading needs no extra package; writing goes through pynwb.
 """
 

@@ -1,5 +1,4 @@
-"""OpenSim storage files (.mot, .sto): named columns over time, angles in degrees or radians as the header
-says."""
+"""OpenSim storage files (.mot, .sto): named columns over time, angles in degrees or radians as the header says."""
 
 from __future__ import annotations
 

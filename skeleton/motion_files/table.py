@@ -1,8 +1,7 @@
 """Comma-separated points (.csv): one row per frame, columns ``<name>_x_mm``; unit, rate and axes in the file.
 
-The first line is a comment, ``# vivarig markers rate_hz=120 up=z``; a table without it is read too, as long
-as a
-column ``time_s`` gives the rate and the column titles the unit.
+The first line is a comment, ``# vivarig markers rate_hz=120 up=z``; a table without it is read too, as long as a column
+``time_s`` gives the rate and the column titles the unit.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ def reach(
     """Return coordinates (T, D) in which the rotations of ``joints`` bring the goals' points to their targets.
 
     ``size`` (mm) makes lengths comparable with angles; ``stay``, one for all or one per joint, weighs the reference
-    pose ``coordinates``.
-    With ``tolerance_mm`` a hard goal missed by more raises SolveError.
+    pose ``coordinates``. With ``tolerance_mm`` a hard goal missed by more raises SolveError.
     """
     q = np.array(coordinates, dtype=np.float64)
     reference = q.copy()
