@@ -33,6 +33,18 @@ def ring(n: int = 8, distortion: int = 5, radius: float = 600.0) -> Rig:
     return Rig(tuple(cameras))
 
 
+def four_around(size: tuple[int, int], focal_px: float, rise: float) -> Rig:
+    """Return four cameras without distortion, 900 mm from the origin, as high as ``rise`` times their way from z."""
+    intrinsics = np.array([[focal_px, 0, size[0] / 2], [0, focal_px, size[1] / 2], [0, 0, 1]])
+    cameras = []
+    for index in range(4):
+        angle = 0.3 + index * np.pi / 2
+        towards = np.array([np.cos(angle), np.sin(angle), rise])
+        pose = looking_at_origin(900 * towards / np.linalg.norm(towards))
+        cameras.append(LensCamera(f"c{index}", PinholeLens(size, intrinsics, np.zeros(0)), pose))
+    return Rig(tuple(cameras))
+
+
 def one_of_each() -> dict[str, Camera]:
     """Return a camera of every model."""
     pose = looking_at_origin(np.array([500.0, 100, 200]))

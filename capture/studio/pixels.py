@@ -12,6 +12,7 @@ from scipy.stats import qmc
 from calibration.arrays import Floats, Ints, Singles
 from calibration.cameras import Camera
 from calibration.compiled import compiled
+from capture.studio.surfaces import face_normal
 
 __all__ = ["CORNERS", "SUBPIXELS", "PixelRays", "contour_pixels", "pixel_rays"]
 
@@ -82,17 +83,7 @@ def contour_pixels(
     facing = np.empty(faces.shape[0], dtype=np.bool_)
     for f in range(faces.shape[0]):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        ux, uy, uz = (
-            vertices[b, 0] - vertices[a, 0],
-            vertices[b, 1] - vertices[a, 1],
-            vertices[b, 2] - vertices[a, 2],
-        )
-        wx, wy, wz = (
-            vertices[c, 0] - vertices[a, 0],
-            vertices[c, 1] - vertices[a, 1],
-            vertices[c, 2] - vertices[a, 2],
-        )
-        nx, ny, nz = uy * wz - uz * wy, uz * wx - ux * wz, ux * wy - uy * wx
+        nx, ny, nz = face_normal(vertices, a, b, c)
         facing[f] = (
             nx * (eye[0] - vertices[a, 0]) + ny * (eye[1] - vertices[a, 1]) + nz * (eye[2] - vertices[a, 2]) > 0.0
         )

@@ -13,7 +13,23 @@ from calibration.arrays import Floats, Ints, Singles, shaped
 from calibration.compiled import compiled
 from calibration.errors import InputError
 
-__all__ = ["MovingSurface", "icosphere", "mesh_edges", "vertex_normals"]
+__all__ = ["MovingSurface", "face_normal", "icosphere", "mesh_edges", "vertex_normals"]
+
+
+@compiled
+def face_normal(vertices: Floats, a: int, b: int, c: int) -> tuple[float, float, float]:
+    """Return the outward normal of the triangle of vertices a, b, c, as long as twice its area."""
+    ux, uy, uz = (
+        vertices[b, 0] - vertices[a, 0],
+        vertices[b, 1] - vertices[a, 1],
+        vertices[b, 2] - vertices[a, 2],
+    )
+    wx, wy, wz = (
+        vertices[c, 0] - vertices[a, 0],
+        vertices[c, 1] - vertices[a, 1],
+        vertices[c, 2] - vertices[a, 2],
+    )
+    return uy * wz - uz * wy, uz * wx - ux * wz, ux * wy - uy * wx
 
 
 @compiled
@@ -22,17 +38,7 @@ def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     normals = np.zeros_like(vertices)
     for f in range(faces.shape[0]):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        ux, uy, uz = (
-            vertices[b, 0] - vertices[a, 0],
-            vertices[b, 1] - vertices[a, 1],
-            vertices[b, 2] - vertices[a, 2],
-        )
-        wx, wy, wz = (
-            vertices[c, 0] - vertices[a, 0],
-            vertices[c, 1] - vertices[a, 1],
-            vertices[c, 2] - vertices[a, 2],
-        )
-        n0, n1, n2 = uy * wz - uz * wy, uz * wx - ux * wz, ux * wy - uy * wx
+        n0, n1, n2 = face_normal(vertices, a, b, c)
         for corner in (a, b, c):
             normals[corner, 0] += n0
             normals[corner, 1] += n1

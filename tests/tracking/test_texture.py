@@ -7,11 +7,11 @@ from functools import cache
 import cv2
 import numpy as np
 import trimesh
+from example_rigs import four_around
 
 from calibration.arrays import Bools, Bytes, Floats
-from calibration.cameras import LensCamera, PinholeLens
 from calibration.rig import Rig
-from calibration.transforms import RigidTransform, rotation_from_vector, vector_from_rotation
+from calibration.transforms import rotation_from_vector, vector_from_rotation
 from tracking.contours import observe
 from tracking.deformation import CageRig
 from tracking.feature_tracks import FeatureFollower, FeatureTracks, FollowSettings, follow
@@ -34,17 +34,7 @@ TURN = 0.25
 
 def cameras() -> Rig:
     """Four cameras around a limb along z, 1 px = 1 mm."""
-    made = []
-    for index in range(4):
-        angle = 0.3 + index * np.pi / 2
-        forward = -np.array([np.cos(angle), np.sin(angle), 0.1])
-        forward /= np.linalg.norm(forward)
-        right = np.cross(forward, [0.0, 0, 1])
-        right /= np.linalg.norm(right)
-        turn = np.stack([right, np.cross(forward, right), forward])
-        lens = PinholeLens((320, 340), np.array([[900.0, 0, 160], [0, 900, 170], [0, 0, 1]]), np.zeros(0))
-        made.append(LensCamera(f"c{index}", lens, RigidTransform(turn, turn @ forward * 900)))
-    return Rig(tuple(made))
+    return four_around((320, 340), 900.0, 0.1)
 
 
 @cache

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 import trimesh
+from example_rigs import four_around
 
-from calibration.cameras import LensCamera, PinholeLens
 from calibration.errors import InputError
 from calibration.rig import Rig
-from calibration.transforms import RigidTransform, rotation_from_vector
+from calibration.transforms import rotation_from_vector
 from tracking.contour_fill import MeshEdges
 from tracking.contours import Observation, observe, observe_view
 from tracking.deformation import CageRig
@@ -35,17 +35,7 @@ from tracking.trust import Reason, Trust, judge
 
 def rig() -> Rig:
     """Four cameras around the origin, 900 mm away, 1 px = 2 mm."""
-    cameras = []
-    for index in range(4):
-        angle = 0.3 + index * np.pi / 2
-        forward = -np.array([np.cos(angle), np.sin(angle), 0.35])
-        forward /= np.linalg.norm(forward)
-        right = np.cross(forward, [0.0, 0, 1])
-        right /= np.linalg.norm(right)
-        turn = np.stack([right, np.cross(forward, right), forward])
-        lens = PinholeLens((320, 240), np.array([[450.0, 0, 160], [0, 450, 120], [0, 0, 1]]), np.zeros(0))
-        cameras.append(LensCamera(f"c{index}", lens, RigidTransform(turn, turn @ forward * 900)))
-    return Rig(tuple(cameras))
+    return four_around((320, 240), 450.0, 0.35)
 
 
 @cache
