@@ -24,7 +24,7 @@ from skeleton.articulation import Articulation, articulation_of
 from skeleton.articulation_kernels import clamp_coordinates, wrap_balls
 from skeleton.fits import DOUBTFUL, LOST, TRUSTED, SkeletonFit, fit_of
 from skeleton.prioritised_tasks import Layer, PackedLayer, check_recruiting, pack_layer
-from skeleton.spring_energy import assemble, joint_sigmas
+from skeleton.spring_energy import assemble, joint_sigmas, spring_body
 from skeleton.spring_ik import Springs, rest_stiffness_of, steps_metric
 from skeleton.tree import Skeleton
 
@@ -324,25 +324,14 @@ def _as_fit(
     sigma = np.empty((len(coordinates), len(body.segment_names)))
     size = body.dimension
     normal, bend, gradient = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
-    stiffness, metric = 1.0 / spread**2, steps_metric(body)
+    stiffness = 1.0 / spread**2
+    attached = spring_body(body, segments, offsets, steps_metric(body))
     joints = rest_stiffness_of(body, Springs())
     for t, q in enumerate(coordinates):
         target = np.ascontiguousarray(np.where(seen[t, :, None], goals[t], np.nan))
-        assemble(
-            body.nodes, body.coordinate_parents, body.segment_nodes[segments], body.segment_coordinates[segments],
-            offsets, q, target, stiffness, 1e12, body.rest, joints, body.balls, normal, bend, gradient,
-            np.empty(len(segments)),
-        )  # fmt: skip
-        joint_sigmas(
-            body.nodes,
-            body.coordinate_parents,
-            body.segment_nodes,
-            body.segment_coordinates,
-            q,
-            normal,
-            metric,
-            sigma[t],
-        )
+        apart = np.empty(len(segments))
+        assemble(attached, q, target, stiffness, 1e12, body.rest, joints, normal, bend, gradient, apart)
+        joint_sigmas(attached, q, normal, sigma[t])
     few = seen.sum(axis=1)
     trust = np.where(few < 3, LOST, np.where(settled, TRUSTED, DOUBTFUL)).astype(np.int64)
     reason = np.where(few < 3, 1, np.where(settled, 0, 4)).astype(np.int64)

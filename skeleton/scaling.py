@@ -22,6 +22,7 @@ from calibration.errors import InputError
 from skeleton.articulation import articulation_of
 from skeleton.marker_sets import MarkerSet, builtin_markers, match_names
 from skeleton.spring_ik import SpringProblem, Springs, check_units, rigid_starts, run_frames, spring_problem
+from skeleton.spring_kernels import Equilibria
 from skeleton.tree import Skeleton
 
 __all__ = ["Scaling", "choose_frames", "length_groups", "scale_body"]
@@ -117,7 +118,7 @@ def scale_body(
         model.skeleton, marker_names, few, noise, marker_set=model.markers, springs=_patient(springs)
     )
     found = run_frames(problem, np.arange(len(few)), rigid_starts(problem, range(len(few))), warm=False)
-    before = _rms(found["residuals"])
+    before = _rms(found.residuals)
     used = [attached.names.index(name) for name in problem.names]
     groups = length_groups(skeleton, tie_sides=tie_sides)
     share = np.zeros((len(skeleton.joints), len(groups)))
@@ -137,7 +138,7 @@ def scale_body(
         problem = spring_problem(
             model.skeleton, marker_names, few, noise, marker_set=model.markers, springs=_patient(springs)
         )
-        found = run_frames(problem, np.arange(len(few)), found["coordinates"], warm=False, anneal=turn < 3)
+        found = run_frames(problem, np.arange(len(few)), found.coordinates, warm=False, anneal=turn < 3)
         if on_progress is not None:
             on_progress(turn + 1, rounds + 2)
     sd = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -151,7 +152,7 @@ def scale_body(
         dict(zip(skeleton.joint_names, map(float, factor), strict=True)),
         dict(zip(skeleton.joint_names, map(float, factor_sd), strict=True)),
         places,
-        (before, _rms(found["residuals"])),
+        (before, _rms(found.residuals)),
         chosen,
     )
 
@@ -218,7 +219,7 @@ def _overall_factor(skeleton: Skeleton, markers: MarkerSet, names: Sequence[str]
 def _step(
     generic: _Model,
     problem: SpringProblem,
-    found: dict[str, np.ndarray],
+    found: Equilibria,
     share: Floats,
     parameters: Floats,
     spread: Floats,
@@ -233,18 +234,18 @@ def _step(
     # Skin moves with the pose, so errors repeat from frame to frame: many frames count as few independent
     # ones.
     independent = min(1.0, INDEPENDENT_FRAMES / max(problem.frames, 1))
-    _, rotations = body.forward(found["coordinates"])
+    _, rotations = body.forward(found.coordinates)
     parents = generic.skeleton.parents
     carried = np.array([joint.offset for joint in generic.skeleton.joints])
     places = generic.markers.offsets[used]
     variance, freedom = 0.0, 0
     bound = problem.springs.cutoff**2
     for frame in range(problem.frames):
-        residual = found["residuals"][frame]
+        residual = found.residuals[frame]
         seen = np.flatnonzero(np.isfinite(residual))
         if len(seen) < 3:
             continue
-        points, by_pose = body.jacobian(found["coordinates"][frame], problem.segments[seen], problem.offsets[seen])
+        points, by_pose = body.jacobian(found.coordinates[frame], problem.segments[seen], problem.offsets[seen])
         off = points - problem.targets[frame, seen]
         u = problem.stiffness[frame, seen] * (off**2).sum(axis=1)
         keep = np.ones_like(u) if not np.isfinite(bound) else (bound / (bound + u)) ** 2

@@ -14,14 +14,55 @@ the root with composite inertias, and factored as ``A = L^T D L``, which keeps i
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from calibration.arrays import Floats, Ints
 from calibration.compiled import compiled
+from skeleton.articulation import Articulation
 from skeleton.articulation_kernels import Nodes, place_nodes
 
-__all__ = ["assemble", "factor", "joint_sigmas", "solve_factored"]
+__all__ = ["SpringBody", "assemble", "factor", "joint_sigmas", "solve_factored", "spring_body"]
+
+
+class SpringBody(NamedTuple):
+    """A body and its markers as the springs see them; coordinates D, markers M, segments J.
+
+    Attributes:
+        nodes: the tree.
+        parents: (D,) the coordinate before each on the way to the root, -1 for the first.
+        balls: (D,) the first column of a coordinate's ball, -1 if it has none.
+        marker_nodes, marker_columns: (M,) the node that carries a marker and the last coordinate on the way to it.
+        offsets: (M, 3) places of the markers on their nodes, mm.
+        segment_nodes, segment_columns: (J,) the same of the segments.
+        lever: (D,) mm moved per unit of each coordinate.
+    """
+
+    nodes: Nodes
+    parents: Ints
+    balls: Ints
+    marker_nodes: Ints
+    marker_columns: Ints
+    offsets: Floats
+    segment_nodes: Ints
+    segment_columns: Ints
+    lever: Floats
+
+
+def spring_body(body: Articulation, segments: Ints, offsets: Floats, lever: Floats) -> SpringBody:
+    """Return a body with markers on ``segments`` (M,) at ``offsets`` (M, 3)."""
+    return SpringBody(
+        body.nodes,
+        body.coordinate_parents,
+        body.balls,
+        body.segment_nodes[segments],
+        body.segment_coordinates[segments],
+        offsets,
+        body.segment_nodes,
+        body.segment_coordinates,
+        lever,
+    )
 
 
 @compiled
@@ -39,39 +80,33 @@ def _swap(s: Floats, t: Floats, f: Floats) -> float:
 
 @compiled
 def assemble(
-    nodes: Nodes,
-    parents: Ints,
-    marker_nodes: Ints,
-    marker_columns: Ints,
-    offsets: Floats,
+    body: SpringBody,
     q: Floats,
     targets: Floats,
     stiffness: Floats,
     cutoff: float,
     rest: Floats,
     rest_stiffness: Floats,
-    balls: Ints,
     normal: Floats,
     bend: Floats,
     gradient: Floats,
     residuals: Floats,
 ) -> float:
-    """Fill the tree entries of ``normal`` and ``bend`` (D, D), ``gradient`` (D,), ``residuals`` (M,); return
-    the energy.
+    """Fill the tree entries of ``normal`` and ``bend`` (D, D), ``gradient`` (D,), ``residuals`` (M,); return energy.
 
     ``normal`` is Gauss-Newton's matrix. ``bend`` is what it leaves out, the second derivative of the points against the
     forces f: for a coordinate i between coordinate j and the root ``w_i . sum (v_j + w_j x p) x f``. It decides the
-    step where a marker pulls beyond its lever's reach. ``balls`` (D,) is the first column of a coordinate's ball, -1 if
-    it has none: within a ball the order of turns does not count, and both orders are averaged.
+    step where a marker pulls beyond its lever's reach. Within a ball the order of turns does not count, and both orders
+    are averaged.
 
-    ``marker_columns`` (M,) is the last coordinate on the way to each marker. A marker with a NaN target or stiffness 0
-    does not pull; its residual is NaN. Robust weights enter as they stand (iterated reweighting): their curvature
-    promises too much while the pose is still far.
+    A marker with a NaN target or stiffness 0 does not pull; its residual is NaN. Robust weights enter as they stand
+    (iterated reweighting): their curvature promises too much while the pose is still far.
     """
+    nodes, parents, balls = body.nodes, body.parents, body.balls
+    marker_nodes, marker_columns, offsets = body.marker_nodes, body.marker_columns, body.offsets
     count, size = nodes.parents.size, q.size
     positions, rotations, motions = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((size, 6))
-    # Per coordinate, of all markers it moves: mass, first moments, second moments xx yy zz xy xz yz; force
-    # and moment.
+    # Per coordinate, of all markers it moves: mass, first moments, second moments xx yy zz xy xz yz; force and moment.
     mass, force, reference = np.zeros((size, 10)), np.zeros((size, 6)), np.zeros(3)
     virial = np.zeros((size, 3, 3))  # sum of p f^T
     for m in range(marker_nodes.size):
@@ -208,21 +243,14 @@ def solve_factored(matrix: Floats, parents: Ints, vector: Floats) -> None:
 
 
 @compiled
-def joint_sigmas(
-    nodes: Nodes,
-    parents: Ints,
-    carriers: Ints,
-    carrier_columns: Ints,
-    q: Floats,
-    normal: Floats,
-    lever: Floats,
-    out: Floats,
-) -> None:
+def joint_sigmas(body: SpringBody, q: Floats, normal: Floats, out: Floats) -> None:
     """Fill ``out`` (J,): root mean square over the axes of the standard deviation of each segment's origin,
     mm.
 
     With the covariance ``C = normal^-1`` and the joint's Jacobian B: ``sqrt(trace(B C B^T) / 3)``.
     """
+    nodes, parents, lever = body.nodes, body.parents, body.lever
+    carriers, carrier_columns = body.segment_nodes, body.segment_columns
     count, size = nodes.parents.size, q.size
     positions, rotations, motions = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((size, 6))
     vectors, matrix, reference = np.empty((size, 3)), np.empty((size, size)), np.zeros(3)

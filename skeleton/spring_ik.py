@@ -20,6 +20,8 @@ from skeleton.articulation import Articulation, articulation_of
 from skeleton.articulation_kernels import BALL
 from skeleton.fits import DOUBTFUL, LOST, TRUSTED, SkeletonFit, fit_of
 from skeleton.marker_sets import MarkerSet, builtin_markers, match_names
+from skeleton.spring_energy import SpringBody, spring_body
+from skeleton.spring_kernels import Equilibria
 from skeleton.tree import Skeleton
 
 __all__ = [
@@ -65,7 +67,7 @@ class Springs:
 
 @dataclass(frozen=True, eq=False)
 class SpringProblem:
-    """A body, its attached markers and their targets, as the kernels take them; made by `spring_problem`."""
+    """A body, its attached markers and their targets; made by `spring_problem`."""
 
     body: Articulation
     names: tuple[str, ...]
@@ -82,6 +84,11 @@ class SpringProblem:
     def frames(self) -> int:
         """Number of frames T."""
         return len(self.targets)
+
+    @property
+    def packed(self) -> SpringBody:
+        """The body and its markers as the kernels take them."""
+        return spring_body(self.body, self.segments, self.offsets, self.lever)
 
 
 def check_units(body: Articulation, segments: Ints, offsets: Floats, targets: Floats) -> None:
@@ -238,35 +245,42 @@ def run_frames(
     warm: bool,
     anneal: bool = True,
     memory: Floats | None = None,
-) -> dict[str, np.ndarray]:
+) -> Equilibria:
     """Solve the given frames in the given order; a cold frame narrows the robust cutoff in steps
     (``anneal``)."""
     body = problem.body
     count, markers = len(frames), len(problem.names)
     held = problem.springs
-    out = {
-        "coordinates": np.empty((count, body.dimension)),
-        "residuals": np.full((count, markers), np.nan),
-        "sigma": np.empty((count, len(body.segment_names))),
-        "energy": np.empty(count),
-        "status": np.empty(count, dtype=np.int64),
-        "iterations": np.empty(count, dtype=np.int64),
-    }
+    found = Equilibria(
+        coordinates=np.empty((count, body.dimension)),
+        residuals=np.full((count, markers), np.nan),
+        sigma=np.empty((count, len(body.segment_names))),
+        energy=np.empty(count),
+        status=np.empty(count, dtype=np.int64),
+        iterations=np.empty(count, dtype=np.int64),
+    )
     narrow = min(held.cutoff, 1e12)
     wide = np.array([1e12, 4.0 * narrow, narrow]) if anneal and narrow < 1e12 else np.array([narrow])
     rest = problem.rest if len(problem.rest) == 1 else np.ascontiguousarray(problem.rest[frames])
     locked = body.locked if len(body.locked) else np.zeros(body.dimension, dtype=np.bool_)
     remembered = np.zeros(body.dimension) if memory is None else memory
     kernels.solve_frames(
-        body.nodes, body.coordinate_parents, body.limits, locked, problem.lever,
-        body.segment_nodes[problem.segments],
-        body.segment_coordinates[problem.segments], problem.offsets, np.ascontiguousarray(problem.targets[frames]),
-        np.ascontiguousarray(problem.stiffness[frames]), wide, rest, problem.rest_stiffness,
-        body.balls, held.most_iterations, held.tolerance, body.segment_nodes, body.segment_coordinates,
-        np.ascontiguousarray(start), warm, remembered, out["coordinates"], out["residuals"], out["sigma"],
-        out["energy"], out["status"], out["iterations"],
-    )  # fmt: skip
-    return out
+        problem.packed,
+        body.limits,
+        locked,
+        np.ascontiguousarray(problem.targets[frames]),
+        np.ascontiguousarray(problem.stiffness[frames]),
+        wide,
+        rest,
+        problem.rest_stiffness,
+        held.most_iterations,
+        held.tolerance,
+        np.ascontiguousarray(start),
+        warm,
+        remembered,
+        found,
+    )
+    return found
 
 
 def robust_weights(problem: SpringProblem, residuals: Floats) -> Floats:
@@ -346,16 +360,16 @@ def solve(
     begin = rigid_starts(problem, [first]) if start is None else np.atleast_2d(np.asarray(start, dtype=np.float64))
     found = _in_order(problem, first, begin, None, on_progress)
     if problem.springs.memory and (seen < len(problem.names)).any():
-        memory = _memory(problem, found["coordinates"])
+        memory = _memory(problem, found.coordinates)
         if memory.any():
-            found = _in_order(problem, first, found["coordinates"][first : first + 1], memory, None)
+            found = _in_order(problem, first, found.coordinates[first : first + 1], memory, None)
     _repair(problem, found)
-    weights = robust_weights(problem, found["residuals"])
-    trust, reason = judge(problem, found["residuals"], found["status"])
-    sigma = found["sigma"] * _variance_factor(problem, found)[:, None]
+    weights = robust_weights(problem, found.residuals)
+    trust, reason = judge(problem, found.residuals, found.status)
+    sigma = found.sigma * _variance_factor(problem, found)[:, None]
     return fit_of(
-        problem.body, problem.names, found["coordinates"], found["residuals"], weights, sigma, trust, reason,
-        found["iterations"], found["energy"],
+        problem.body, problem.names, found.coordinates, found.residuals, weights, sigma, trust, reason,
+        found.iterations, found.energy,
     )  # fmt: skip
 
 
@@ -365,21 +379,21 @@ def _in_order(
     pose: Floats,
     memory: Floats | None,
     on_progress: Callable[[int, int], None] | None,
-) -> dict[str, np.ndarray]:
+) -> Equilibria:
     """Solve from frame ``first``, begun at ``pose`` (1, D), to the end and back to frame 0."""
     total, chunk = problem.frames, 512
-    parts: list[dict[str, np.ndarray]] = []
+    parts: list[Equilibria] = []
     for low in range(first, total, chunk):
         part = run_frames(problem, np.arange(low, min(low + chunk, total)), pose, warm=True, memory=memory)
-        pose = part["coordinates"][-1:]
+        pose = part.coordinates[-1:]
         parts.append(part)
         if on_progress is not None:
             on_progress(min(low + chunk, total), total)
     if first:
-        start = parts[0]["coordinates"][:1]
+        start = parts[0].coordinates[:1]
         before = run_frames(problem, np.arange(first - 1, -1, -1), start, warm=True, memory=memory)
-        parts.insert(0, {key: value[::-1] for key, value in before.items()})
-    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        parts.insert(0, Equilibria._make(values[::-1] for values in before))
+    return Equilibria._make(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def _memory(problem: SpringProblem, coordinates: Floats) -> Floats:
@@ -398,25 +412,25 @@ def _memory(problem: SpringProblem, coordinates: Floats) -> Floats:
     return np.asarray(np.where(problem.rest_stiffness > 0, np.clip(share, 0.0, MOST_MEMORY), 0.0))
 
 
-def _variance_factor(problem: SpringProblem, found: dict[str, np.ndarray]) -> Floats:
+def _variance_factor(problem: SpringProblem, found: Equilibria) -> Floats:
     """(T,) by how much the residuals exceed what the springs expect; never below 1.
 
     With as many joint springs as coordinates less the root's six, 3 n - 6 degrees of freedom remain of n
     markers.
     """
-    residuals = found["residuals"]
+    residuals = found.residuals
     seen = np.isfinite(residuals)
     pulled = np.nansum(robust_weights(problem, residuals) * problem.stiffness * residuals**2, axis=1)
     rest = problem.rest if len(problem.rest) > 1 else problem.rest[0]
-    pulled = pulled + ((found["coordinates"] - rest) ** 2 * problem.rest_stiffness).sum(axis=1)
+    pulled = pulled + ((found.coordinates - rest) ** 2 * problem.rest_stiffness).sum(axis=1)
     freedom = np.maximum(3.0 * seen.sum(axis=1) - 6.0, 1.0)
     return np.asarray(np.sqrt(np.maximum(1.0, pulled / freedom)))
 
 
-def _repair(problem: SpringProblem, found: dict[str, np.ndarray]) -> None:
+def _repair(problem: SpringProblem, found: Equilibria) -> None:
     """Solve doubtful frames again, backwards from the good frame after them and cold; keep the lower energy."""
-    trust, _ = judge(problem, found["residuals"], found["status"])
-    bad = np.flatnonzero((trust != TRUSTED) & np.isfinite(found["residuals"]).any(axis=1))
+    trust, _ = judge(problem, found.residuals, found.status)
+    bad = np.flatnonzero((trust != TRUSTED) & np.isfinite(found.residuals).any(axis=1))
     if not len(bad):
         return
     breaks = np.flatnonzero(np.diff(bad) > 1) + 1
@@ -424,12 +438,12 @@ def _repair(problem: SpringProblem, found: dict[str, np.ndarray]) -> None:
         after = int(run[-1]) + 1
         if after < problem.frames:
             back = run[::-1].copy()
-            _keep_better(found, back, run_frames(problem, back, found["coordinates"][after : after + 1], warm=True))
+            _keep_better(found, back, run_frames(problem, back, found.coordinates[after : after + 1], warm=True))
     cold = run_frames(problem, bad, rigid_starts(problem, list(bad)), warm=False)
     _keep_better(found, bad, cold)
 
 
-def _keep_better(found: dict[str, np.ndarray], frames: Ints, other: dict[str, np.ndarray]) -> None:
-    better = other["energy"] < 0.99 * found["energy"][frames]
-    for key, value in other.items():
-        found[key][frames[better]] = value[better]
+def _keep_better(found: Equilibria, frames: Ints, other: Equilibria) -> None:
+    better = other.energy < 0.99 * found.energy[frames]
+    for kept, values in zip(found, other, strict=True):
+        kept[frames[better]] = values[better]

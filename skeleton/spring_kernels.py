@@ -6,17 +6,38 @@ The energy and its derivatives are in `skeleton.spring_energy`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from calibration.arrays import Bools, Floats, Ints
 from calibration.compiled import compiled
-from skeleton.articulation_kernels import Limits, Nodes, clamp_coordinates, wrap_balls
-from skeleton.spring_energy import assemble, factor, joint_sigmas, solve_factored
+from skeleton.articulation_kernels import Limits, clamp_coordinates, wrap_balls
+from skeleton.spring_energy import SpringBody, assemble, factor, joint_sigmas, solve_factored
 
-__all__ = ["CONVERGED", "NO_MARKERS", "STALLED", "TOO_LONG", "solve_frames"]
+__all__ = ["CONVERGED", "NO_MARKERS", "STALLED", "TOO_LONG", "Equilibria", "solve_frames"]
 
 CONVERGED, TOO_LONG, STALLED, NO_MARKERS = 0, 1, 2, 3
+
+
+class Equilibria(NamedTuple):
+    """Solved frames.
+
+    Attributes:
+        coordinates: (T, D) poses.
+        residuals: (T, M) distances of the markers from their targets, mm, NaN where not seen.
+        sigma: (T, J) standard deviation of each segment's origin, mm.
+        energy: (T,).
+        status: (T,) `CONVERGED` and the like.
+        iterations: (T,).
+    """
+
+    coordinates: Floats
+    residuals: Floats
+    sigma: Floats
+    energy: Floats
+    status: Ints
+    iterations: Ints
 
 
 @compiled
@@ -115,20 +136,14 @@ def _bounded_step(
 
 @compiled
 def _solve_one(
-    nodes: Nodes,
-    parents: Ints,
+    body: SpringBody,
     limits: Limits,
     locked: Bools,
-    lever: Floats,
-    marker_nodes: Ints,
-    marker_columns: Ints,
-    offsets: Floats,
     targets: Floats,
     stiffness: Floats,
     cutoff: float,
     rest: Floats,
     rest_stiffness: Floats,
-    balls: Ints,
     most: int,
     tolerance: float,
     q: Floats,
@@ -137,19 +152,15 @@ def _solve_one(
 ) -> tuple[int, int, float]:
     """Minimise the energy from ``q``, which ends at the equilibrium; return status, iterations and energy.
 
-    Levenberg-Marquardt damped in the metric of ``lever`` (D,), mm moved per unit of each coordinate.
+    Levenberg-Marquardt damped in the metric of the body's ``lever``.
     """
-    size = q.size
+    parents, lever, size = body.parents, body.lever, q.size
     gradient, trial_gradient, step = np.empty(size), np.empty(size), np.empty(size)
     trial_normal, matrix, trial = np.empty((size, size)), np.empty((size, size)), np.empty(size)
     damped, trial_residuals = np.empty((size, size)), np.empty(residuals.size)
     bend, trial_bend = np.empty((size, size)), np.empty((size, size))
     clamp_coordinates(limits, q)
-    energy = assemble(
-        nodes, parents, marker_nodes, marker_columns, offsets, q, targets, stiffness, cutoff, rest,
-        rest_stiffness,
-        balls, normal, bend, gradient, residuals,
-    )  # fmt: skip
+    energy = assemble(body, q, targets, stiffness, cutoff, rest, rest_stiffness, normal, bend, gradient, residuals)
     damping, growth = 1e-4, 2.0
     status, rounds = TOO_LONG, 0
     while rounds < most:
@@ -183,8 +194,8 @@ def _solve_one(
                 promised -= (normal[a, b] + bend[a, b]) * step[a] * step[b]
                 b = parents[b]
         trial_energy = assemble(
-            nodes, parents, marker_nodes, marker_columns, offsets, trial, targets, stiffness, cutoff, rest,
-            rest_stiffness, balls, trial_normal, trial_bend, trial_gradient, trial_residuals,
+            body, trial, targets, stiffness, cutoff, rest, rest_stiffness, trial_normal, trial_bend, trial_gradient,
+            trial_residuals,
         )  # fmt: skip
         drop = energy - trial_energy
         if drop >= 0.0:
@@ -220,35 +231,22 @@ def _solve_one(
 
 @compiled
 def solve_frames(
-    nodes: Nodes,
-    parents: Ints,
+    body: SpringBody,
     limits: Limits,
     locked: Bools,
-    lever: Floats,
-    marker_nodes: Ints,
-    marker_columns: Ints,
-    offsets: Floats,
     targets: Floats,
     stiffness: Floats,
     cutoffs: Floats,
     rest: Floats,
     rest_stiffness: Floats,
-    balls: Ints,
     most: int,
     tolerance: float,
-    carriers: Ints,
-    carrier_columns: Ints,
     start: Floats,
     warm: bool,
     memory: Floats,
-    coordinates: Floats,
-    residuals: Floats,
-    sigmas: Floats,
-    energies: Floats,
-    status: Ints,
-    iterations: Ints,
+    found: Equilibria,
 ) -> None:
-    """Solve T frames in order; each begins at the frame before (``warm``) or at its row of ``start`` (T or 1, D).
+    """Solve T frames in order into ``found``; each begins at the one before (``warm``) or its ``start`` (T or 1, D).
 
     ``targets`` (T, M, 3), ``stiffness`` (T, M), ``rest`` (T or 1, D). ``cutoffs`` (K,) are gone through from the
     widest to the narrowest on a cold start; a warm frame uses the last one, and all where that lets markers go.
@@ -256,25 +254,26 @@ def solve_frames(
     markers are missing, the springs of a warm frame have the mean and variance that follow from that frame.
     Without markers the pose is held.
     """
-    size = parents.size
+    coordinates, residuals, sigma, energies, status, iterations = found
+    size, markers = body.parents.size, body.marker_nodes.size
     q, normal = np.empty(size), np.empty((size, size))
-    begin, again, apart = np.empty(size), np.empty((size, size)), np.empty(marker_nodes.size)
+    begin, again, apart = np.empty(size), np.empty((size, size)), np.empty(markers)
     towards, held, bend, gradient = np.empty(size), np.empty(size), np.empty((size, size)), np.empty(size)
     narrow = cutoffs[cutoffs.size - 1]
     for t in range(targets.shape[0]):
         cold = t == 0 or not warm
         if cold:
             q[:] = start[min(t, start.shape[0] - 1)]
-        wrap_balls(nodes, q)
+        wrap_balls(body.nodes, q)
         seen = 0
-        for m in range(marker_nodes.size):
+        for m in range(markers):
             if targets[t, m, 0] == targets[t, m, 0] and stiffness[t, m] > 0.0:
                 seen += 1
         here = rest[min(t, rest.shape[0] - 1)]
         total = 0
         code, energy = NO_MARKERS, 0.0
         if seen > 0:
-            remembers = not cold and seen < marker_nodes.size
+            remembers = not cold and seen < markers
             before = rest[min(t - 1, rest.shape[0] - 1)]
             for d in range(size):
                 begin[d] = q[d]
@@ -283,20 +282,20 @@ def solve_frames(
                 held[d] = rest_stiffness[d] / (1.0 - share * share)
             if not cold:
                 code, total, energy = _solve_one(
-                    nodes, parents, limits, locked, lever, marker_nodes, marker_columns, offsets, targets[t],
-                    stiffness[t], narrow, towards, held, balls, most, tolerance, q, normal, residuals[t],
+                    body, limits, locked, targets[t], stiffness[t], narrow, towards, held, most, tolerance, q, normal,
+                    residuals[t],
                 )  # fmt: skip
                 # A marker that the pose before makes look wrong may be right: where one was let go, the cutoff is
                 # also narrowed in steps as on a cold start, and the lower energy wins.
-                for m in range(marker_nodes.size):
+                for m in range(markers):
                     if residuals[t, m] * math.sqrt(stiffness[t, m]) > narrow:
                         cold = cutoffs.size > 1
             if cold:
                 annealed = 0.0
                 for c in range(cutoffs.size):
                     other, rounds, annealed = _solve_one(
-                        nodes, parents, limits, locked, lever, marker_nodes, marker_columns, offsets, targets[t],
-                        stiffness[t], cutoffs[c], towards, held, balls, most, tolerance, begin, again, apart,
+                        body, limits, locked, targets[t], stiffness[t], cutoffs[c], towards, held, most, tolerance,
+                        begin, again, apart,
                     )  # fmt: skip
                     total += rounds
                 if code == NO_MARKERS or annealed < energy:
@@ -306,13 +305,13 @@ def solve_frames(
                     residuals[t] = apart
             if remembers:  # what is reported leaves the memory out: it is no measurement
                 energy = assemble(
-                    nodes, parents, marker_nodes, marker_columns, offsets, q, targets[t], stiffness[t], narrow, here,
-                    rest_stiffness, balls, normal, bend, gradient, residuals[t],
+                    body, q, targets[t], stiffness[t], narrow, here, rest_stiffness, normal, bend, gradient,
+                    residuals[t],
                 )  # fmt: skip
-            joint_sigmas(nodes, parents, carriers, carrier_columns, q, normal, lever, sigmas[t])
+            joint_sigmas(body, q, normal, sigma[t])
         else:
             residuals[t, :] = np.nan
-            sigmas[t, :] = np.inf
+            sigma[t, :] = np.inf
         coordinates[t] = q
         energies[t] = energy
         status[t] = code

@@ -142,13 +142,12 @@ def _frame_systems(problem: SpringProblem, q: Floats, low: int) -> tuple[Floats,
     normal, gradient = np.zeros((count, size, size)), np.zeros((count, size))
     energy, residuals = np.zeros(count), np.full((count, len(problem.names)), np.nan)
     bend = np.empty((size, size))
-    nodes, columns = body.segment_nodes[problem.segments], body.segment_coordinates[problem.segments]
+    packed = problem.packed
     for t in range(count):
         rest = problem.rest[min(low + t, len(problem.rest) - 1)]
         energy[t] = assemble(
-            body.nodes, body.coordinate_parents, nodes, columns, problem.offsets, q[t], problem.targets[low + t],
-            problem.stiffness[low + t], min(held.cutoff, 1e12), rest, problem.rest_stiffness, body.balls, normal[t],
-            bend, gradient[t], residuals[t],
+            packed, q[t], problem.targets[low + t], problem.stiffness[low + t], min(held.cutoff, 1e12), rest,
+            problem.rest_stiffness, normal[t], bend, gradient[t], residuals[t],
         )  # fmt: skip
     return normal, gradient, energy, residuals
 
@@ -222,15 +221,13 @@ def _fit(problem: SpringProblem, coordinates: Floats, first: SkeletonFit) -> Ske
     body = problem.body
     energy, residuals = np.empty(problem.frames), np.empty((problem.frames, len(problem.names)))
     sigma = np.empty((problem.frames, len(body.segment_names)))
+    packed = problem.packed
     for low in range(0, problem.frames, 256):
         part = coordinates[low : low + 256]
         normal, _, energy[low : low + 256], residuals[low : low + 256] = _frame_systems(problem, part, low)
         # Sigma of the frame alone: an upper bound, since its neighbours add to what is known.
         for t in range(len(part)):
-            joint_sigmas(
-                body.nodes, body.coordinate_parents, body.segment_nodes, body.segment_coordinates, part[t], normal[t],
-                problem.lever, sigma[low + t],
-            )  # fmt: skip
+            joint_sigmas(packed, part[t], normal[t], sigma[low + t])
     blind = ~np.isfinite(residuals).any(axis=1)
     sigma[blind] = np.inf
     status: Ints = np.where(blind, kernels.NO_MARKERS, kernels.CONVERGED).astype(np.int64)

@@ -102,10 +102,8 @@ def _system(problem, q, cutoff):  # type: ignore[no-untyped-def]
     size = body.dimension
     normal, bend, gradient = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
     energy = kernels.assemble(
-        body.nodes, body.coordinate_parents, body.segment_nodes[problem.segments],
-        body.segment_coordinates[problem.segments], problem.offsets, q, problem.targets[0], problem.stiffness[0],
-        cutoff, problem.rest[0], problem.rest_stiffness, body.balls, normal, bend, gradient,
-        np.empty(len(problem.names)),
+        problem.packed, q, problem.targets[0], problem.stiffness[0], cutoff, problem.rest[0], problem.rest_stiffness,
+        normal, bend, gradient, np.empty(len(problem.names)),
     )  # fmt: skip
     return energy, gradient, normal, bend
 
@@ -181,7 +179,7 @@ def test_same_equilibrium_from_twenty_starts(rng: np.random.Generator) -> None:
         starts = np.repeat(q, 20, axis=0)
         turning = ~problem.body.is_length
         starts[:, turning] += rng.uniform(-np.pi / 6, np.pi / 6, (20, int(turning.sum())))
-        found = run_frames(problem, np.arange(20), starts, warm=False)["coordinates"]
+        found = run_frames(problem, np.arange(20), starts, warm=False).coordinates
         places, _ = problem.body.forward(found)
         assert np.ptp(places, axis=0).max() < 1e-3  # mm
 
