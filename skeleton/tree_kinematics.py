@@ -34,15 +34,7 @@ def rotate_by_vector(x: float, y: float, z: float, out: Floats) -> None:
         a = math.sin(angle) / angle
         half = math.sin(0.5 * angle) / angle
         b = 2.0 * half * half  # (1 - cos) / angle^2 without cancellation
-    out[0, 0] = 1.0 - b * (y * y + z * z)
-    out[0, 1] = b * x * y - a * z
-    out[0, 2] = b * x * z + a * y
-    out[1, 0] = b * x * y + a * z
-    out[1, 1] = 1.0 - b * (x * x + z * z)
-    out[1, 2] = b * y * z - a * x
-    out[2, 0] = b * x * z - a * y
-    out[2, 1] = b * y * z + a * x
-    out[2, 2] = 1.0 - b * (x * x + y * y)
+    _vector_polynomial(x, y, z, a, b, out)
 
 
 @compiled
@@ -57,15 +49,21 @@ def left_jacobian_of_vector(x: float, y: float, z: float, out: Floats) -> None:
         half = math.sin(0.5 * angle) / angle
         b = 2.0 * half * half
         c = (angle - math.sin(angle)) / (square * angle)
-    out[0, 0] = 1.0 - c * (y * y + z * z)
-    out[0, 1] = c * x * y - b * z
-    out[0, 2] = c * x * z + b * y
-    out[1, 0] = c * x * y + b * z
-    out[1, 1] = 1.0 - c * (x * x + z * z)
-    out[1, 2] = c * y * z - b * x
-    out[2, 0] = c * x * z - b * y
-    out[2, 1] = c * y * z + b * x
-    out[2, 2] = 1.0 - c * (x * x + y * y)
+    _vector_polynomial(x, y, z, b, c, out)
+
+
+@compiled
+def _vector_polynomial(x: float, y: float, z: float, a: float, b: float, out: Floats) -> None:
+    """Write ``1 + a [v]x + b [v]x^2`` of v = (x, y, z)."""
+    out[0, 0] = 1.0 - b * (y * y + z * z)
+    out[0, 1] = b * x * y - a * z
+    out[0, 2] = b * x * z + a * y
+    out[1, 0] = b * x * y + a * z
+    out[1, 1] = 1.0 - b * (x * x + z * z)
+    out[1, 2] = b * y * z - a * x
+    out[2, 0] = b * x * z - a * y
+    out[2, 1] = b * y * z + a * x
+    out[2, 2] = 1.0 - b * (x * x + y * y)
 
 
 @compiled

@@ -30,7 +30,7 @@ __all__ = ["Plan", "RingPlan", "Simulated", "load_plan", "simulate"]
 
 @dataclass(frozen=True)
 class RingPlan:
-    """Cameras on a ring; zeros are filled in from the subject's size (see `ring_for`).
+    """Cameras on a ring; zeros are filled in from the space the subject takes.
 
     Attributes:
         cameras: how many.
