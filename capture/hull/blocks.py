@@ -7,17 +7,17 @@ outside, or surely inside, is decided as a whole. Only blocks of `BLOCK` cells t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Ints, Singles
+from calibration.arrays import Floats
 from calibration.compiled import compiled
 from calibration.projection import project_point
 from capture.hull.bounds import Box
 from capture.hull.distance import RIM_PX
-from capture.hull.field import distance_in_view
+from capture.hull.field import FieldViews, distance_in_view
 
 __all__ = ["BLOCK", "Grid", "active_blocks"]
 
@@ -26,8 +26,7 @@ BLOCK = 4
 _TOP = 4  # levels of halving above the block: the search begins with cubes of BLOCK << _TOP cells
 
 
-@dataclass(frozen=True, eq=False)
-class Grid:
+class Grid(NamedTuple):
     """A grid of cubic cells.
 
     Attributes:
@@ -49,10 +48,9 @@ class Grid:
 
 
 @compiled
-def _decide(
-    rows: Floats, gain: Floats, values: Singles, layout: Ints, tolerated: int, least: int, centre: Floats, radius: float
-) -> int:
+def _decide(views: FieldViews, centre: Floats, radius: float) -> int:
     """Return 1 if the ball is surely outside the hull, -1 if surely inside, 0 if the surface may cross it."""
+    rows, _, gain, values, layout, tolerated, least = views
     outside, maybe_outside = 0, 0
     inside, maybe_inside = 0, 0
     for view in range(rows.shape[0]):
@@ -90,18 +88,9 @@ def _decide(
 
 
 @compiled
-def active_blocks(
-    rows: Floats,
-    gain: Floats,
-    values: Singles,
-    layout: Ints,
-    tolerated: int,
-    least: int,
-    origin: Floats,
-    spacing: float,
-    blocks: tuple[int, int, int],
-) -> NDArray[np.int32]:
+def active_blocks(views: FieldViews, grid: Grid) -> NDArray[np.int32]:
     """Return (m, 3) the blocks that the surface may cross, in a fixed order."""
+    origin, spacing, blocks = grid
     step = 1 << _TOP
     count = 0
     nodes = np.empty(
@@ -122,7 +111,7 @@ def active_blocks(
             for axis in range(3):
                 centre[axis] = origin[axis] + (nodes[n, axis] + 0.5 * step) * BLOCK * spacing
                 rim = rim or nodes[n, axis] == 0 or nodes[n, axis] + step >= blocks[axis]
-            state = _decide(rows, gain, values, layout, tolerated, least, centre, 0.8660255 * side)
+            state = _decide(views, centre, 0.8660255 * side)
             # The grid's outermost points count as outside, so a cube at the rim is never inside as a whole.
             keep[n] = state == 0 or (state == -1 and rim)
             kept += keep[n]

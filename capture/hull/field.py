@@ -13,6 +13,8 @@ With k wrong views tolerated a point is inside where at most k of the views that
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from calibration.arrays import Floats, Ints, Singles
@@ -20,7 +22,27 @@ from calibration.compiled import compiled
 from calibration.projection import project_point
 from capture.hull.distance import RIM_PX
 
-__all__ = ["distance_in_view", "ranked", "surface_normals", "value_at"]
+__all__ = ["FieldViews", "distance_in_view", "ranked", "surface_normals", "value_at"]
+
+
+class FieldViews(NamedTuple):
+    """What the field is made of, as the kernels take it.
+
+    Attributes:
+        rows: (C, 36) packed cameras.
+        metric, gain: (C,) see `capture.hull.scales.ViewScales`.
+        values, layout: the distance images, see `capture.hull.distance.PackedDistances`.
+        tolerated: number of views that may be wrong at any point.
+        least: number of views that must have a point inside.
+    """
+
+    rows: Floats
+    metric: Floats
+    gain: Floats
+    values: Singles
+    layout: Ints
+    tolerated: int
+    least: int
 
 
 @compiled
@@ -49,17 +71,12 @@ def distance_in_view(values: Singles, layout: Ints, view: int, u: float, v: floa
 
 
 @compiled
-def value_at(
-    rows: Floats,
-    metric: Floats,
-    values: Singles,
-    layout: Ints,
-    tolerated: int,
-    least: int,
-    point: Floats,
-    worst: Floats,
-) -> float:
-    """Return the field at one point, mm; a point that fewer than ``least`` views can tell about is outside."""
+def value_at(views: FieldViews, point: Floats, worst: Floats) -> float:
+    """Return the field at one point, mm; a point that fewer than ``least`` views can tell about is outside.
+
+    ``worst`` (``tolerated`` + 1,) is work space.
+    """
+    rows, metric, _, values, layout, tolerated, least = views
     for k in range(tolerated + 1):
         worst[k] = -1e9
     told = 0
@@ -88,24 +105,22 @@ def ranked(worst: Floats, tolerated: int, told: int, least: int) -> float:
 
 
 @compiled
-def surface_normals(
-    rows: Floats, metric: Floats, values: Singles, layout: Ints, tolerated: int, least: int, points: Floats, step: float
-) -> Floats:
+def surface_normals(views: FieldViews, points: Floats, step: float) -> Floats:
     """Return (n, 3) unit normals of the field at surface points (n, 3): the gradient of the view that decides there.
 
     At an edge of the hull two views decide, one on each side; the gradient of either is clean, that of their
     maximum is not. ``step``: half the length of the differences, mm. NaN where the view's distance is flat.
     """
+    rows, metric, _, values, layout, tolerated, least = views
     out = np.empty(points.shape)
     place = np.empty(3)
-    views = rows.shape[0]
     worst = np.empty(tolerated + 1)
     which = np.empty(tolerated + 1, np.int64)
     for n in range(points.shape[0]):
         worst[:] = -1e9
         which[:] = 0
         told = 0
-        for view in range(views):
+        for view in range(rows.shape[0]):
             row = rows[view]
             u, v = project_point(row, points[n, 0], points[n, 1], points[n, 2])
             pixels, tells = distance_in_view(values, layout, view, u, v)

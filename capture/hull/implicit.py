@@ -16,13 +16,13 @@ from calibration.rig import Rig
 from capture.hull.agreement import silhouette_agreement
 from capture.hull.blocks import BLOCK, Grid, active_blocks
 from capture.hull.bounds import Box, bounding_box
-from capture.hull.distance import DistanceImage, Outside, PackedDistances, View, distance_image, pack_distances
+from capture.hull.distance import DistanceImage, Outside, View, distance_image, pack_distances
 from capture.hull.facing import facing_cameras
-from capture.hull.field import surface_normals
+from capture.hull.field import FieldViews, surface_normals
 from capture.hull.marching import enclosed_volume, march
 from capture.hull.result import Hull, HullFlag, SignedField, no_hull
 from capture.hull.sampling import dense_field, interpolation_error, sample_blocks
-from capture.hull.scales import ViewScales, view_scales
+from capture.hull.scales import view_scales
 
 __all__ = ["Evidence", "gather", "hull_field", "implicit_hull"]
 
@@ -119,9 +119,7 @@ def gather(
 @dataclass(frozen=True, eq=False)
 class _Sampled:
     grid: Grid
-    rows: Floats
-    scales: ViewScales
-    packed: PackedDistances
+    views: FieldViews
     active: NDArray[np.int32]
     values: NDArray[np.float32]
 
@@ -143,11 +141,11 @@ def _sample(evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int
         )
     packed = pack_distances(evidence.images)
     least = min(evidence.least, len(cameras))
-    common = (packed.values, packed.layout, tolerated, least, grid.origin, grid.spacing, grid.blocks)
-    active = active_blocks(rows, scales.gain, *common)
-    interpolate = interpolation_error(rows, grid.origin, grid.spacing, active) < _INTERPOLATION_PX
-    values = sample_blocks(rows, scales.metric, *common, active, interpolate, enough * grid.spacing)
-    return _Sampled(grid, rows, scales, packed, active, values)
+    views = FieldViews(rows, scales.metric, scales.gain, packed.values, packed.layout, tolerated, least)
+    active = active_blocks(views, grid)
+    interpolate = interpolation_error(rows, grid, active) < _INTERPOLATION_PX
+    values = sample_blocks(views, grid, active, interpolate, enough * grid.spacing)
+    return _Sampled(grid, views, active, values)
 
 
 def implicit_hull(
@@ -193,14 +191,9 @@ def implicit_hull(
         return no_hull(len(rig), evidence.used, evidence.flags)
     sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5)
     grid = sampled.grid
-    least = min(evidence.least, len(evidence.cameras))
 
     def normals_at(points: Floats) -> Floats:
-        packed = sampled.packed
-        step = 0.5 * grid.spacing
-        return surface_normals(
-            sampled.rows, sampled.scales.metric, packed.values, packed.layout, tolerated, least, points, step
-        )
+        return surface_normals(sampled.views, points, 0.5 * grid.spacing)
 
     vertices, faces = march(
         sampled.active, sampled.values, grid.origin, grid.spacing, grid.blocks, normals_at if sharp else None
@@ -257,18 +250,6 @@ def hull_field(
     sampled = _sample(evidence, evidence.box.grown(margin_mm), voxel_mm, tolerated, np.inf)
     if not (sampled.values < 0).any():
         return None
-    grid, packed = sampled.grid, sampled.packed
-    values = dense_field(
-        sampled.rows,
-        sampled.scales.metric,
-        packed.values,
-        packed.layout,
-        tolerated,
-        min(evidence.least, len(evidence.cameras)),
-        grid.origin,
-        grid.spacing,
-        grid.blocks,
-        sampled.active,
-        sampled.values,
-    )
+    grid = sampled.grid
+    values = dense_field(sampled.views, grid, sampled.active, sampled.values)
     return SignedField(values, grid.origin, grid.spacing)

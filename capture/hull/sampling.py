@@ -5,23 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Ints, Singles
+from calibration.arrays import Floats, Singles
 from calibration.compiled import compiled
 from calibration.projection import project_point
-from capture.hull.blocks import BLOCK
-from capture.hull.field import distance_in_view, ranked, value_at
+from capture.hull.blocks import BLOCK, Grid
+from capture.hull.field import FieldViews, distance_in_view, ranked, value_at
 
 __all__ = ["dense_field", "interpolation_error", "sample_blocks"]
 
 
 @compiled
-def _corner_projections(
-    rows: Floats, origin: Floats, spacing: float, block: NDArray[np.int32], corners: Floats
-) -> float:
+def _corner_projections(rows: Floats, grid: Grid, block: NDArray[np.int32], corners: Floats) -> float:
     """Fill (C, 8, 3): pixel and distance from the camera of a block's corners; return the error of interpolating.
 
     The error is that at the block's middle, px: where it is largest. Infinite where a corner is not seen.
     """
+    origin, spacing = grid.origin, grid.spacing
     side = BLOCK * spacing
     x, y, z = (
         origin[0] + block[0] * BLOCK * spacing,
@@ -52,30 +51,19 @@ def _corner_projections(
 
 
 @compiled
-def interpolation_error(rows: Floats, origin: Floats, spacing: float, active: NDArray[np.int32]) -> float:
+def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> float:
     """Return the largest error (px) of interpolating projections inside the blocks, tried on some of them."""
     corners = np.empty((rows.shape[0], 8, 3))
     worst = 0.0
     step = max(1, active.shape[0] // 64)
     for n in range(0, active.shape[0], step):
-        worst = max(worst, _corner_projections(rows, origin, spacing, active[n], corners))
+        worst = max(worst, _corner_projections(rows, grid, active[n], corners))
     return worst
 
 
 @compiled
 def sample_blocks(
-    rows: Floats,
-    metric: Floats,
-    values: Singles,
-    layout: Ints,
-    tolerated: int,
-    least: int,
-    origin: Floats,
-    spacing: float,
-    blocks: tuple[int, int, int],
-    active: NDArray[np.int32],
-    interpolate: bool,
-    enough: float,
+    views: FieldViews, grid: Grid, active: NDArray[np.int32], interpolate: bool, enough: float
 ) -> Singles:
     """Return (m, BLOCK + 1, BLOCK + 1, BLOCK + 1) the field at the grid points of the active blocks, mm.
 
@@ -84,15 +72,17 @@ def sample_blocks(
         enough: a point is not looked at further once it is found this far outside, mm. Its value is then a lower
             bound; no edge of the grid that the surface crosses ends there if this is well above the spacing.
     """
+    rows, metric, _, values, layout, tolerated, least = views
+    origin, spacing, blocks = grid
     side = BLOCK + 1
     out = np.empty((active.shape[0], side, side, side), np.float32)
     point = np.empty(3)
     worst = np.empty(tolerated + 1)
-    views = rows.shape[0]
-    corners = np.empty((views, 8, 3))
-    on_edges = np.empty((views, 4, 3))
-    on_faces = np.empty((views, 2, 3))
-    order = np.arange(views)
+    count = rows.shape[0]
+    corners = np.empty((count, 8, 3))
+    on_edges = np.empty((count, 4, 3))
+    on_faces = np.empty((count, 2, 3))
+    order = np.arange(count)
     where = np.full(blocks, -1, np.int32)
     for n in range(active.shape[0]):
         where[active[n, 0], active[n, 1], active[n, 2]] = n
@@ -100,12 +90,12 @@ def sample_blocks(
     for n in range(active.shape[0]):
         first_x, first_y, first_z = active[n, 0] * BLOCK, active[n, 1] * BLOCK, active[n, 2] * BLOCK
         if interpolate:
-            _corner_projections(rows, origin, spacing, active[n], corners)
+            _corner_projections(rows, grid, active[n], corners)
         for i in range(side):
             point[0] = origin[0] + (first_x + i) * spacing
             fx = i / BLOCK
             if interpolate:
-                for view in range(views):
+                for view in range(count):
                     for e in range(4):
                         for c in range(3):
                             on_edges[view, e, c] = (
@@ -115,7 +105,7 @@ def sample_blocks(
                 point[1] = origin[1] + (first_y + j) * spacing
                 fy = j / BLOCK
                 if interpolate:
-                    for view in range(views):
+                    for view in range(count):
                         for e in range(2):
                             for c in range(3):
                                 on_faces[view, e, c] = (
@@ -129,13 +119,13 @@ def sample_blocks(
                             continue
                     if not interpolate:
                         point[2] = origin[2] + (first_z + k) * spacing
-                        f = value_at(rows, metric, values, layout, tolerated, least, point, worst)
+                        f = value_at(views, point, worst)
                     else:
                         fz = k / BLOCK
                         for t in range(tolerated + 1):
                             worst[t] = -1e9
                         told = 0
-                        for turn in range(views):
+                        for turn in range(count):
                             view = order[turn]
                             u = on_faces[view, 0, 0] * (1.0 - fz) + on_faces[view, 1, 0] * fz
                             v = on_faces[view, 0, 1] * (1.0 - fz) + on_faces[view, 1, 1] * fz
@@ -170,31 +160,20 @@ def sample_blocks(
 
 
 @compiled
-def dense_field(
-    rows: Floats,
-    metric: Floats,
-    values: Singles,
-    layout: Ints,
-    tolerated: int,
-    least: int,
-    origin: Floats,
-    spacing: float,
-    blocks: tuple[int, int, int],
-    active: NDArray[np.int32],
-    sampled: Singles,
-) -> Singles:
+def dense_field(views: FieldViews, grid: Grid, active: NDArray[np.int32], sampled: Singles) -> Singles:
     """Return the field on the whole grid: sampled near the surface, interpolated between block corners elsewhere."""
+    origin, spacing, blocks = grid
     nx, ny, nz = blocks[0] * BLOCK + 1, blocks[1] * BLOCK + 1, blocks[2] * BLOCK + 1
     coarse = np.empty((blocks[0] + 1, blocks[1] + 1, blocks[2] + 1), np.float32)
     point = np.empty(3)
-    worst = np.empty(tolerated + 1)
+    worst = np.empty(views.tolerated + 1)
     for i in range(blocks[0] + 1):
         for j in range(blocks[1] + 1):
             for k in range(blocks[2] + 1):
                 point[0] = origin[0] + i * BLOCK * spacing
                 point[1] = origin[1] + j * BLOCK * spacing
                 point[2] = origin[2] + k * BLOCK * spacing
-                coarse[i, j, k] = value_at(rows, metric, values, layout, tolerated, least, point, worst)
+                coarse[i, j, k] = value_at(views, point, worst)
     out = np.empty((nx, ny, nz), np.float32)
     for i in range(nx):
         a = min(i // BLOCK, blocks[0] - 1)
