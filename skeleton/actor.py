@@ -7,7 +7,7 @@ the same mesh moved onto its own flesh, so that all actors of a body share faces
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -15,14 +15,22 @@ import numpy as np
 from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
 from skeleton.actor_meshing import mesh_solid, project, relax, vertex_normals
-from skeleton.actor_shapes import Flesh, Shapes, load_flesh, nearest_shape, shapes_from_tables
+from skeleton.actor_shapes import (
+    Flesh,
+    Shapes,
+    field,
+    field_gradient,
+    load_flesh,
+    nearest_shape,
+    shapes_from_tables,
+)
 from skeleton.actor_skinning import dual_quaternions, heat_weights, skin_frames, strongest, vertex_areas
 from skeleton.actor_tissue import Tissue, add_tissue, build_tissue, inflate, tissue_drives, volumes
 from skeleton.bodies import load_body
 from skeleton.bones import Bone, build_bones
 from skeleton.tree import Pose, Skeleton
 
-__all__ = ["Actor", "Beads", "build_actor", "sample_actor"]
+__all__ = ["Actor", "Beads", "build_actor", "sample_actor", "thickened"]
 
 #: Segments that may move one skin vertex.
 INFLUENCES = 6
@@ -259,6 +267,28 @@ def _morphed(nominal: _Nominal, base: Skeleton, flesh: Flesh, length: Floats, bi
         vertices += w[:, None] * moved
     vertices = project(vertices, packed, flesh.voxel_mm, steps=8)
     return project(relax(vertices, nominal.faces, packed, flesh.voxel_mm, rounds=2), packed, flesh.voxel_mm)
+
+
+def thickened(actor: Actor, girth: Mapping[str, float]) -> Actor:
+    """Return an actor with girths a little different from its own, in a fraction of the time that building it takes.
+
+    Its skin moves along its normals as far as the surface of the flesh does there, to first order; tissue stays.
+
+    Args:
+        actor: built without asymmetry.
+        girth: thickness factor per joint name (others 1).
+    """
+    base, flesh = load_body(actor.body), load_flesh(actor.body)
+    thick = _factors(base, girth, "girth")
+    owners = np.array([base.index(table["segment"]) for table in flesh.skin])
+    before, after = (
+        shapes_from_tables(flesh.skin, actor.skeleton, actor.length, factors[owners]).posed(actor.bind)
+        for factors in (actor.girth, thick)
+    )
+    slope = field_gradient(actor.bind_vertices, before, 0.02 * flesh.voxel_mm)
+    rise = field(actor.bind_vertices, before) - field(actor.bind_vertices, after)
+    moved = rise[:, None] * slope / np.maximum((slope**2).sum(axis=1), 0.05)[:, None]
+    return replace(actor, bind_vertices=actor.bind_vertices + moved, girth=thick)
 
 
 def _factors(skeleton: Skeleton, value: Mapping[str, float] | float, what: str) -> Floats:

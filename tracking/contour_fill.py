@@ -17,7 +17,7 @@ from calibration.compiled import compiled
 from calibration.errors import InputError
 from calibration.projection import project_point
 
-__all__ = ["MeshEdges", "draw_silhouette"]
+__all__ = ["MeshEdges", "draw_silhouette", "fill_silhouette"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +87,17 @@ def draw_silhouette(
     Returns:
         The first and last column and row drawn, and how many contour edges there are.
     """
-    height, width = image.shape
     for i in range(len(vertices)):
         pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    return fill_silhouette(pixels, faces, edges, sides, image, toward, contour)
+
+
+@compiled
+def fill_silhouette(
+    pixels: Floats, faces: Ints, edges: Ints, sides: Ints, image: Bytes, toward: Bools, contour: Ints
+) -> tuple[int, int, int, int, int]:
+    """Fill one view of a mesh whose vertices are projected; see `draw_silhouette`."""
+    height, width = image.shape
     low_x, low_y, high_x, high_y = _bounds(pixels, width, height)
     for f in range(len(faces)):
         a, b, d = faces[f, 0], faces[f, 1], faces[f, 2]

@@ -17,9 +17,9 @@ from calibration.errors import SolveError
 from calibration.projection import project_point
 from calibration.rig import Rig
 from calibration.transforms import RigidTransform, rotation_from_vector
+from tracking.contour_fill import MeshEdges, fill_silhouette
 from tracking.contours import Observation
 from tracking.quads import QuadPose
-from tracking.rasteriser import fill_triangles
 from tracking.solver import FrameFit, FrameSolver
 
 __all__ = ["Finder", "Hypothesis", "silhouette_centre", "spread_poses"]
@@ -85,6 +85,7 @@ class Finder:
         prior = solver.prior
         which = spread_poses(prior.training_poses, poses)
         self._latents = prior.training_latents[which]
+        self._mesh = MeshEdges.of(solver.coarse.faces)
         self._cameras = rig.packed()
         self._sizes = np.array([camera.size for camera in rig.cameras])
 
@@ -160,31 +161,47 @@ class Finder:
             used[seen[np.linspace(0, len(seen) - 1, ENOUGH).astype(int)]] = True
         scores = np.empty(len(meshes))
         _coarse_overlaps(
-            np.ascontiguousarray(meshes, np.float64), self.solver.coarse.faces, self._cameras, masks, used, scores
+            np.ascontiguousarray(meshes, np.float64),
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
+            self._cameras,
+            masks,
+            used,
+            scores,
         )
         return scores
 
 
 @compiled_parallel
-def _coarse_overlaps(meshes: Floats, faces: Ints, cameras: Floats, masks: Bytes, used: Bools, scores: Floats) -> None:
+def _coarse_overlaps(
+    meshes: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    cameras: Floats,
+    masks: Bytes,
+    used: Bools,
+    scores: Floats,
+) -> None:
     for m in prange(len(meshes)):
         total, views = 0.0, 0
         for c in range(len(cameras)):
             if used[c]:
-                total += _coarse_overlap(meshes[m], faces, cameras[c], masks[c])
+                total += _coarse_overlap(meshes[m], faces, edges, sides, cameras[c], masks[c])
                 views += 1
         scores[m] = total / max(views, 1)
 
 
 @compiled
-def _coarse_overlap(mesh: Floats, faces: Ints, camera: Floats, mask: Bytes) -> float:
+def _coarse_overlap(mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes) -> float:
     pixels = np.empty((len(mesh), 2))
     for i in range(len(mesh)):
         u, v = project_point(camera, mesh[i, 0], mesh[i, 1], mesh[i, 2])
         # Coarse pixel k samples the fine pixel COARSE k + COARSE / 2.
         pixels[i, 0], pixels[i, 1] = (u - COARSE // 2) / COARSE, (v - COARSE // 2) / COARSE
     image = np.zeros(mask.shape, np.uint8)
-    fill_triangles(pixels, faces, 1, image)
+    fill_silhouette(pixels, faces, edges, sides, image, np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64))
     common, union = 0, 0
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):

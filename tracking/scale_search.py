@@ -72,9 +72,9 @@ def find_scale_and_poses(
 ) -> tuple[float, list[Found]]:
     """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
 
-    Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far; the mean overlap is
-    maximised on a parabola through its best three values. ``spreads`` are the distances of the scales tried, one pass
-    each; where lengths are estimated afterwards, the first is enough.
+    Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far, until one overlaps
+    more than those beside it; the mean overlap is maximised on a parabola through these three. ``spreads`` are the
+    ratios of the scales tried, one pass each; where lengths are estimated afterwards, the first is enough.
     """
     finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
     looks = [observe(frame) for frame in frames]
@@ -82,19 +82,23 @@ def find_scale_and_poses(
     starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in spreads:
-        trials = scale * (1.0 + spread * np.arange(-1, 2))
+        tried: dict[int, list[FrameFit]] = {}
+        middle = 0
         while True:
-            fits = [_fits(subject, rig, settings, float(value), looks, starts) for value in trials]
-            scores = np.array([np.mean([fit.agreement for fit in row]) for row in fits])
+            trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
+            for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
+                if step not in tried:
+                    tried[step] = _fits(subject, rig, settings, value, looks, starts)
+            scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
             best = int(np.argmax(scores))
             if best == 1 or not 0.7 < trials[best] < 1.4:
                 break
-            trials = trials[best] * (1.0 + spread * np.arange(-1, 2))
-        starts = fits[best]
-        left, middle, right = scores
-        bend = left - 2 * middle + right
+            middle += best - 1
+        starts = tried[middle + best - 1]
+        left, here, right = scores
+        bend = left - 2 * here + right
         offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
-        scale = float(trials[1] + np.clip(offset, -1.0, 1.0) * (trials[1] - trials[0]))
+        scale = float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0))
     poses = [
         Found(int(frame), fit.pose, fit.latent, lead)
         for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)

@@ -155,8 +155,7 @@ def _plain_fits(
         if frame in at:
             fits[frame] = _settled(solver, look, at[frame].pose, at[frame].latent)
         elif look.seen >= 2:
-            fit = finder.find(look, keep=4, finish=1)[0]
-            fits[frame] = _settled(solver, look, fit.pose, fit.latent)
+            fits[frame] = finder.find(look, keep=4, finish=1)[0]
     return fits
 
 

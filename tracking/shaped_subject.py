@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from calibration.arrays import Floats, Ints
 from calibration.errors import InputError
-from skeleton.actor import build_actor
+from skeleton.actor import Actor, build_actor, thickened
 from skeleton.bodies import load_body
 from skeleton.tree import Pose, Skeleton
 from tracking.body_rig import MARGIN, reference_coordinates
@@ -33,12 +33,9 @@ from tracking.quad_attachment import attach_alike, attach_posed_quads
 from tracking.quads import QuadRig
 from tracking.subject import Subject, scaled_subject
 from tracking.subject_skeleton import SubjectSkeleton
-from tracking.template import Template, coarse_template
+from tracking.template import Template
 
 __all__ = ["Shaped", "Shaper"]
-
-STEP_VERTICES = 1000
-"""Vertices of the template of the solver's coarse steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +59,10 @@ class Shaper:
     def __init__(self, builtin: Subject) -> None:
         """Prepare what all shapes share."""
         self.builtin = builtin
-        self._small = coarse_template(builtin.cage_rig, builtin.outline_template, vertices=STEP_VERTICES)
         self._attachment = attach_posed_quads(builtin.cage_rig.rig, builtin.bones.skeleton, builtin.bones.pose)
         self._thinned = {
             id(template): _nearest(builtin.template.vertices, template.vertices)
-            for template in (builtin.outline_template, self._small)
+            for template in (builtin.outline_template, builtin.step_template)
         }
 
     def make(self, shape: BodyShape, *, whole: bool = True) -> Shaped:
@@ -82,7 +78,9 @@ class Shaper:
         builtin = self.builtin
         if builtin.name != shape.body:
             raise InputError(f"subject '{builtin.name}' is not the built-in {shape.body}: only that takes a shape")
-        skin, skeleton, pose = _skin(shape)
+        actor = _actor(shape)
+        skeleton = actor.skeleton
+        skin, pose = _posed_skin(actor)
         scaled = scaled_subject(builtin, shape.scale).cage_rig
         rig = replace(scaled.rig, centres=self._centres(shape, skeleton, pose))
         cage_rig = CageRig(rig, Cage(rig.posed_corners(rig.rest).reshape(-1, 3), scaled.cage.faces))
@@ -90,7 +88,7 @@ class Shaper:
         _, landmarks = skeleton.landmarks(pose)
         places = stretch.places(builtin.template.binding)
         outline, gradients = self._carried(builtin.outline_template, stretch, skin - places)
-        small, _ = self._carried(self._small, stretch, skin - places)
+        small, _ = self._carried(builtin.step_template, stretch, skin - places)
         subject = replace(
             builtin,
             cage_rig=cage_rig,
@@ -113,12 +111,13 @@ class Shaper:
 
     def girth_fields(self, shape: BodyShape, *, step: float = 0.05) -> Floats:
         """Return how the outline template moves at rest with the logarithm of each part's girth, (K, V, 3) mm."""
-        rest = _skin(shape)[0]
+        actor = _actor(shape)
+        rest, pose = _posed_skin(actor)
         near, weights = self._thinned[id(self.builtin.outline_template)]
         fields = []
         for part, factor in shape.girths.items():
             thicker = replace(shape, girths=shape.girths | {part: factor * float(np.exp(step))})
-            moved = (_skin(thicker)[0] - rest) / step
+            moved = (thickened(actor, thicker.joint_girths()).skin(pose)[0] - rest) / step
             fields.append(np.einsum("pk,pki->pi", weights, moved[near]))
         return np.array(fields)
 
@@ -209,11 +208,14 @@ def _posed(shape: BodyShape) -> tuple[Skeleton, Pose]:
     return skeleton, skeleton.forward(reference_coordinates(shape.body, skeleton))
 
 
-def _skin(shape: BodyShape) -> tuple[Floats, Skeleton, Pose]:
-    """The skin (V, 3) of a shape in the cage's pose, mm, and the skeleton in it."""
-    actor = build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
-    pose = actor.skeleton.forward(reference_coordinates(shape.body, actor.skeleton))
-    return np.asarray(actor.skin(pose)[0]), actor.skeleton, pose
+def _actor(shape: BodyShape) -> Actor:
+    return build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
+
+
+def _posed_skin(actor: Actor) -> tuple[Floats, Pose]:
+    """The skin (V, 3) of an actor in the cage's pose, mm, and that pose."""
+    pose = actor.skeleton.forward(reference_coordinates(actor.body, actor.skeleton))
+    return np.asarray(actor.skin(pose)[0]), pose
 
 
 def _local(points: Floats, pose: Pose, segments: Ints) -> Floats:

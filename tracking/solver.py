@@ -27,7 +27,7 @@ from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import Matches, OutlineMatcher, PackedObservation
 from tracking.surface_term import match_surface
-from tracking.template import Template, coarse_template
+from tracking.template import STEP_VERTICES, Template, coarse_template
 from tracking.texture_term import FrameMarks, face_frames, match_marks
 
 __all__ = ["FrameFit", "FrameSolver", "Settings", "Template"]
@@ -45,7 +45,7 @@ class Settings:
         calm: after a step the robust scale is at most this many times its length.
         settled: a step at the last scale that is shorter ends the fit.
         samples: outline samples per view.
-        coarse_vertices, coarse_samples: size of the template, and samples per view, of the steps before the last scale.
+        coarse_samples: samples per view of the steps before the last scale.
         reach: pairs further apart are not made, as a multiple of the robust scale.
         shift_sigma, turn_sigma: how far a quad lies from the prior's, rad for the turn.
         variance_weight: weight of log sigma^2(x).
@@ -68,7 +68,6 @@ class Settings:
     calm: float = 3.0
     settled: float = 1.5
     samples: int = 160
-    coarse_vertices: int = 1000
     coarse_samples: int = 100
     reach: float = 4.0
     shift_sigma: float = 10.0
@@ -192,7 +191,7 @@ class FrameSolver:
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
         self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
-        small = coarse or coarse_template(cage_rig, template, vertices=self.settings.coarse_vertices)
+        small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
         self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
         low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.

@@ -31,12 +31,11 @@ from tracking.prior_files import load_prior, save_prior
 from tracking.prior_scaling import builtin_prior_for
 from tracking.quads import load_quad_rig, save_quad_rig
 from tracking.subject_skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
-from tracking.template import Template, coarse_template
+from tracking.template import STEP_VERTICES, Template, coarse_template
 
 __all__ = [
     "Subject",
     "builtin_subject",
-    "coarse_template",
     "load_subject",
     "make_subject",
     "save_subject",
@@ -59,7 +58,7 @@ class Subject:
         joint_names: points inside the body that the cage carries; joint_points: (J, 3) in the cage's pose, mm.
         joint_binding: (J, 4 Q + F) their coordinates.
         bones: the skeleton inside, in the cage's pose.
-        step_template: the surface with still fewer vertices, for the solver's coarse steps; None: the solver makes it.
+        step_template: the surface with still fewer vertices, for the solver's coarse steps.
     """
 
     name: str
@@ -74,7 +73,7 @@ class Subject:
     joint_points: Floats
     joint_binding: Floats
     bones: SubjectSkeleton
-    step_template: Template | None = None
+    step_template: Template
 
 
 def builtin_subject(
@@ -126,12 +125,13 @@ def make_subject(
     """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them."""
     cage_rig = CageRig(enclosure.rig, enclosure.cage)
     template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
+    outline = coarse_template(cage_rig, template)
     return Subject(
         name,
         bones.body,
         cage_rig,
         template,
-        coarse_template(cage_rig, template),
+        outline,
         prior,
         markers[0],
         markers[1],
@@ -139,6 +139,7 @@ def make_subject(
         joint_points,
         cage_rig.bind(joint_points, what="joints"),
         bones,
+        coarse_template(cage_rig, outline, vertices=STEP_VERTICES),
     )
 
 
@@ -159,7 +160,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
         joint_points=subject.joint_points * scale,
         joint_binding=subject.joint_binding * columns,
         bones=subject.bones.scaled(scale),
-        step_template=None if subject.step_template is None else _scaled(subject.step_template, scale, columns),
+        step_template=_scaled(subject.step_template, scale, columns),
     )
 
 

@@ -12,7 +12,10 @@ from capture.raycasting import open3d
 from tracking.cage import clearance
 from tracking.deformation import CageRig
 
-__all__ = ["Template", "coarse_template", "thinned"]
+__all__ = ["STEP_VERTICES", "Template", "coarse_template", "thinned"]
+
+STEP_VERTICES = 1000
+"""Vertices of the template of the solver's coarse steps."""
 
 
 @dataclass(frozen=True, eq=False)

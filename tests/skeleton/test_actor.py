@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.errors import InputError
-from skeleton.actor import Actor, build_actor, sample_actor
+from skeleton.actor import Actor, build_actor, sample_actor, thickened
 from skeleton.actor_meshing import edges_of, mesh_volume, vertex_normals
 from skeleton.actor_shapes import field, load_flesh, shapes_from_tables
 from skeleton.actor_skinning import dual_quaternions, skin_frames
@@ -69,6 +69,18 @@ def _bent(actor: Actor, seed: int, spread: float) -> Pose:
     q = actor.skeleton.clamp(rng.normal(size=(6, actor.skeleton.dimension)) * spread)
     q[:, :3] = rng.normal(size=(6, 3)) * 50
     return actor.skeleton.forward(q)
+
+
+def test_a_thickened_actor_is_nearly_the_one_built_so() -> None:
+    plain = build_actor("mouse", lengths=1.04, girth=1.04)
+    girth = dict.fromkeys(plain.skeleton.joint_names, 1.04) | {"left_knee": 1.1, "right_knee": 1.1}
+    normals = vertex_normals(plain.bind_vertices, plain.faces)
+    quick, built = (
+        np.sum((actor.bind_vertices - plain.bind_vertices) * normals, axis=1)
+        for actor in (thickened(plain, girth), build_actor("mouse", lengths=1.04, girth=girth))
+    )
+    assert np.abs(built).max() > 0.1  # mm
+    assert np.sqrt(np.mean((quick - built) ** 2)) < 0.06 * np.sqrt(np.mean(built**2))
 
 
 def test_dual_quaternions_of_one_motion_are_that_motion() -> None:
