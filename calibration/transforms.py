@@ -27,6 +27,7 @@ __all__ = [
     "quaternion_from_rotation",
     "rotation_from_quaternion",
     "rotation_from_vector",
+    "smallest_rotation",
     "vector_from_rotation",
 ]
 
@@ -64,6 +65,18 @@ def rotation_from_vector(vector: ArrayLike) -> Floats:
     first, second, _ = _coefficients(np.linalg.norm(v, axis=-1))
     k = cross_matrix(v)
     return np.asarray(np.eye(3) + first[..., None, None] * k + second[..., None, None] * (k @ k))
+
+
+def smallest_rotation(source: Floats, target: Floats) -> Floats:
+    """Return the smallest rotation (3, 3) that takes one direction to another."""
+    a, b = source / np.linalg.norm(source), target / np.linalg.norm(target)
+    axis = np.cross(a, b)
+    sine = float(np.linalg.norm(axis))
+    if sine < 1e-12:
+        # Parallel: nothing to turn; opposite: half a turn about any axis across.
+        across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+        return np.eye(3) if a @ b > 0 else rotation_from_vector(np.pi * across / np.linalg.norm(across))
+    return rotation_from_vector(axis / sine * np.arctan2(sine, float(a @ b)))
 
 
 def quaternion_from_rotation(rotation: ArrayLike) -> Floats:

@@ -12,10 +12,11 @@ import numpy as np
 
 from calibration.arrays import Floats
 from calibration.errors import InputError
-from calibration.transforms import rotation_from_vector
+from calibration.transforms import smallest_rotation
 from skeleton.motion_files.motions import JointMotion
 from skeleton.motions.retarget import CMU_HUMAN as HUMAN_SEGMENTS
 from skeleton.motions.retarget import Source as SegmentSource
+from skeleton.motions.retarget import bone_direction
 from skeleton.tree import Pose, Skeleton
 
 __all__ = ["HUMAN_SEGMENTS", "SegmentSource", "pose_from_motion"]
@@ -59,7 +60,7 @@ def pose_from_motion(motion: JointMotion, body: Skeleton, segments: dict[str, Se
             fixed = _MOCAP_FROM_BODY
             if source.towards:
                 own = _MOCAP_FROM_BODY @ _bone_of_body(body, joint.name, source.towards)
-                fixed = _smallest_rotation(own, _bone_of_motion(motion, number)) @ fixed
+                fixed = smallest_rotation(own, bone_direction(motion, number)) @ fixed
             rotations[:, index] = to_body @ joint_rotations[:, number] @ fixed
         if parent < 0:
             number = motion.names.index(name) if name is not None else 0
@@ -79,33 +80,3 @@ def _bone_of_body(body: Skeleton, joint: str, towards: str) -> Floats:
     rest = body.forward(body.rest())
     start, stop = rest.points(*body.points([joint, towards]))[0]
     return np.asarray(stop - start)
-
-
-def _bone_of_motion(motion: JointMotion, joint: int) -> Floats:
-    """Zero-pose direction of a mocap bone: to its farthest child or tip, through children in the same place."""
-    ends, waiting = [], [joint]
-    while waiting:
-        here = waiting.pop()
-        if np.isfinite(motion.tips[here]).all():
-            ends.append(motion.tips[here])
-        for child, parent in enumerate(motion.parents):
-            if parent == here and motion.offsets[child] @ motion.offsets[child] > 0:
-                ends.append(motion.offsets[child])
-            elif parent == here:
-                waiting.append(child)
-    longest = max(ends, key=lambda end: float(end @ end), default=np.zeros(3))
-    if not longest @ longest > 0:
-        raise InputError(f"motion mapping: joint '{motion.names[joint]}' of the file has a bone of no length")
-    return np.asarray(longest)
-
-
-def _smallest_rotation(source: Floats, target: Floats) -> Floats:
-    """The rotation that takes one direction to another by the shortest way."""
-    a, b = source / np.linalg.norm(source), target / np.linalg.norm(target)
-    axis = np.cross(a, b)
-    sine = float(np.linalg.norm(axis))
-    if sine < 1e-12:
-        # Parallel: nothing to turn; opposite: half a turn about any axis across.
-        across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
-        return np.eye(3) if a @ b > 0 else rotation_from_vector(np.pi * across / np.linalg.norm(across))
-    return rotation_from_vector(axis / sine * np.arctan2(sine, float(a @ b)))

@@ -5,25 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.arrays import Floats
-from calibration.transforms import fit_rigid, rotation_from_vector
+from calibration.transforms import rotation_from_vector
 from tracking.deformation import CageRig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
 
-__all__ = ["fit_to_points", "moved", "rigid_start"]
+__all__ = ["fit_to_points", "moved"]
 
 
 def moved(pose: QuadPose, step: Floats) -> QuadPose:
     """Apply a (6 Q,) step: per quad a left rotation vector (rad), then a displacement (mm)."""
     steps = step.reshape(-1, 6)
     return QuadPose(rotation_from_vector(steps[:, :3]) @ pose.rotations, pose.centres + steps[:, 3:])
-
-
-def rigid_start(cage_rig: CageRig, rest_points: Floats, target: Floats) -> QuadPose:
-    """Return the rest pose moved rigidly onto target points."""
-    fit = fit_rigid(rest_points, target)
-    rest = cage_rig.rig.rest
-    return QuadPose(fit.rotation @ rest.rotations, fit.apply(rest.centres))
 
 
 def fit_to_points(

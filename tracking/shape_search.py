@@ -4,8 +4,8 @@ The same outline energy as in tracking is minimised over the logarithms of the l
 built-in body (`tracking.body_shape`) and over the poses of all frames. In each round the poses are fitted to the body
 as it is; then one Gauss-Newton step is taken in the shape, the poses eliminated (Schur complement): a longer limb moves
 the quads beyond it, a thicker one moves the surface around them. Outlines of one body err together, so that the numbers
-are held to the built-in body's proportions (`SPREAD`), the more the less the frames say. Frames that the steps never
-saw decide whether the new body is kept.
+are held to the built-in body's proportions (`GIRTH_SPREAD` and the like), the more the less the frames say. Frames
+that the steps never saw decide whether the new body is kept.
 """
 
 from __future__ import annotations

@@ -15,12 +15,19 @@ import numpy as np
 
 from calibration.arrays import Bools, Floats
 from calibration.errors import InputError, nearest
-from calibration.transforms import rotation_from_vector, vector_from_rotation
+from calibration.transforms import rotation_from_vector, smallest_rotation, vector_from_rotation
 from skeleton.motion_files.motions import JointMotion
 from skeleton.tree import Joint, Skeleton
 from skeleton.tree_limits import project_to_ellipsoid
 
-__all__ = ["CMU_HUMAN", "Source", "motion_from_file", "motion_from_rotations", "rotations_from_file"]
+__all__ = [
+    "CMU_HUMAN",
+    "Source",
+    "bone_direction",
+    "motion_from_file",
+    "motion_from_rotations",
+    "rotations_from_file",
+]
 
 #: Columns: the file's axes in which the body's x (forward), y (left) and z (up) point, by the file's vertical.
 _FILE_FROM_BODY = {
@@ -85,7 +92,7 @@ def rotations_from_file(
         fixed = axes
         if source.towards:
             start, stop = rest.points(*skeleton.points([joint.name, source.towards]))[0]
-            fixed = _shortest(axes @ (stop - start), _bone(motion, number)) @ axes
+            fixed = smallest_rotation(axes @ (stop - start), bone_direction(motion, number)) @ axes
         out[joint.name] = np.asarray(axes.T @ turned[:, number] @ fixed)
         if joint.parent is None:
             root = positions[:, number] @ axes
@@ -206,7 +213,7 @@ def _limited(joint: Joint, angles: Floats) -> Floats:
     return np.clip(angles, joint.bounds[:, 0], joint.bounds[:, 1])
 
 
-def _bone(motion: JointMotion, joint: int) -> Floats:
+def bone_direction(motion: JointMotion, joint: int) -> Floats:
     """Return the zero-pose direction of a file's bone: to its farthest child or tip."""
     ends, waiting = [], [joint]
     while waiting:
@@ -223,14 +230,3 @@ def _bone(motion: JointMotion, joint: int) -> Floats:
     if not np.linalg.norm(longest) > 0:
         raise InputError(f"motion file: joint '{motion.names[joint]}' has a bone of no length")
     return np.asarray(longest)
-
-
-def _shortest(source: Floats, target: Floats) -> Floats:
-    """Return the smallest rotation (3, 3) that takes one direction to another."""
-    a, b = source / np.linalg.norm(source), target / np.linalg.norm(target)
-    axis = np.cross(a, b)
-    sine = float(np.linalg.norm(axis))
-    if sine < 1e-12:
-        across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
-        return np.eye(3) if a @ b > 0 else rotation_from_vector(np.pi * across / np.linalg.norm(across))
-    return rotation_from_vector(axis / sine * np.arctan2(sine, float(a @ b)))
