@@ -21,8 +21,10 @@ prange = numba.prange
 
 
 def _compile(function: F, *, parallel: bool) -> F:
-    dispatcher = numba.njit(nogil=True, parallel=parallel)(function)
-    dispatcher._cache = KernelCache(function, f"parallel={parallel}")
+    # Division as in IEEE 754, by zero too: the check that Python makes keeps loops from being vectorised.
+    options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = KernelCache(function, repr(options))
     return cast(F, dispatcher)
 
 
