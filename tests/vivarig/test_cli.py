@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from example_rigs import ring
 
 from calibration.rig import save_rig
 from vivarig.cli import VERBS, main
+from vivarig.reporting import CommandReport
 
 
 def test_overview_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,3 +84,21 @@ def test_a_reader_that_stops_early_is_no_failure(tmp_path: Path) -> None:
     )  # fmt: skip
     os.close(writer)
     assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_a_demo_killed_while_it_copies_the_sample_copies_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.copytree
+
+    def killed(source: Path, target: Path, **options: object) -> None:
+        target.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vivarig.commands.demo.run_command.run", lambda args: CommandReport([]))
+    monkeypatch.setattr("vivarig.commands.demo.shutil.copytree", killed)
+    assert main(["demo", "--folder", str(tmp_path)]) == 130
+    monkeypatch.setattr("vivarig.commands.demo.shutil.copytree", real)
+    assert main(["demo", "--folder", str(tmp_path)]) == 0
+    assert (tmp_path / "mouse" / "videos" / "cam08.mp4").is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["mouse"]

@@ -132,6 +132,12 @@ def test_two_runs_at_once_are_refused(finished: Path, tmp_path: Path) -> None:
     run_recording(load_recording(place), SMALL, second)
 
 
+@pytest.mark.parametrize("name", ["workers", "part_frames"])
+def test_nothing_is_done_by_nobody(finished: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be at least 1, got 0"):
+        run_recording(load_recording(finished), replace(SMALL, **{name: 0}))  # type: ignore[arg-type]
+
+
 def test_unknown_stages_and_options(finished: Path) -> None:
     with pytest.raises(InputError, match="not a stage"):
         run_recording(load_recording(finished), RunOptions("hul"))

@@ -12,8 +12,8 @@ from vivarig.commands import run as run_command
 from vivarig.reporting import CommandReport
 
 HELP = (
-    "Copy a sample recording to a folder of its own, run all stages on it and show the report. The samples are made by "
-    "the studio, so the report compares the result with the truth."
+    "Copy a sample recording to a folder of its own, run all stages on it and say where the report is. The samples "
+    "are made by the studio, so the report compares the result with the truth."
 )
 EXAMPLE = "  vivarig demo\n  vivarig demo human --folder /tmp/demo --open"
 
@@ -45,7 +45,11 @@ def run(args: argparse.Namespace) -> CommandReport:
     if not source.is_dir():
         raise InputError(f"{source}: no such sample")
     if not target.exists():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("results"))
+        # Whole or not at all: a copy that was killed half-way would be taken for a recording that lacks its videos.
+        part = target.with_name(f".{target.name}-copy")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.copytree(source, part, ignore=shutil.ignore_patterns("results"))
+        part.rename(target)
     words = argparse.Namespace(
         recordings=[target], until="report", settings=[], again=[], workers=args.workers, cluster=None
     )

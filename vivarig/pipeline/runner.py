@@ -113,6 +113,9 @@ def run_recording(
     """
     chosen = options or RunOptions()
     stages = wanted_stages(chosen)
+    for name, number in (("workers", chosen.workers), ("part_frames", chosen.part_frames)):
+        if number is not None and number < 1:
+            raise InputError(f"{name} must be at least 1, got {number}")
     recording.need_rig()
     tell = on_stage or (lambda stage, text: None)
     recording.results.mkdir(parents=True, exist_ok=True)
