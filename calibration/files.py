@@ -24,7 +24,10 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(target)) from None  # the name that the user knows
     os.close(handle)
     temporary = Path(name)
     try:

@@ -258,3 +258,8 @@ def test_a_submission_needs_no_truth(recording: Path, tmp_path: Path, capsys: py
 def test_a_plot_of_an_unknown_kind(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(recording), "--plot", str(recording / "errors.xyz")]) == 2
     assert "wanted a file name that ends in .png, .pdf, .svg" in capsys.readouterr().err
+
+
+def test_a_truth_of_other_frames(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(recording), "--offset", "1000"]) == 2
+    assert "no frame can be scored" in capsys.readouterr().err

@@ -241,6 +241,13 @@ def test_a_subject_that_is_not_there_is_refused_before_anything_is_done(finished
     assert not (place / "results" / "silhouettes.h5").exists()
 
 
+def test_a_track_that_starts_elsewhere_is_refused(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=True)
+    with pytest.raises(InputError, match="track --start 8: frames 0 to 7 are to be tracked"):
+        run_recording(load_recording(place), RunOptions(stage_options={"track": {"start": "8"}}))
+    assert main(["track", str(place), "--start", "5", "--frames", "0:4"]) == 2
+
+
 def test_a_rig_of_any_name_matters(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=False)
     description, rig = place / "recording.toml", place / "mended.toml"

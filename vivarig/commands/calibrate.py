@@ -38,6 +38,7 @@ from calibration.world_frame import (
 )
 from vivarig.board_footage import detect_session, frames_of
 from vivarig.marks_calibration import calibrate_from_marks
+from vivarig.option_types import whole_number
 from vivarig.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "calibrate", "run"]
@@ -68,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", type=int, default=200, metavar="N", help="calibrate from N frames at most (200)")
     parser.add_argument("--step", type=int, default=1, metavar="N", help="look at every Nth frame only (1)")
     parser.add_argument("--trim", action="store_true", help="videos start together but end differently")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="images searched at once")
+    parser.add_argument(
+        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
+    )
     marks = parser.add_argument_group("without a board")
     marks.add_argument("--marks", type=Path, metavar="CSV", help="marks seen in common: frame, camera, mark, x, y")
     marks.add_argument("--wand", metavar="MM,MM", help="places of the marks along a straight wand")

@@ -27,6 +27,7 @@ from vivarig.evaluation import (
     write_score_plot,
     write_score_table,
 )
+from vivarig.option_types import number
 from vivarig.reporting import CommandReport
 from vivarig.submission import write_submission
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--truth", metavar="FILE", help="truth file, or the word 'beads' (default: truth.h5)")
     parser.add_argument("--map", type=Path, metavar="TOML", help='lines of: truth_joint = "estimated_joint"')
     parser.add_argument(
-        "--offset", type=float, default=0.0, metavar="FRAMES", help="truth frame at the recording's first frame"
+        "--offset", type=number(), default=0.0, metavar="FRAMES", help="truth frame at the recording's first frame"
     )
     parser.add_argument("--align", choices=("none", "rigid", "similarity"), default="none", help="per frame; stated")
     parser.add_argument("--relative", metavar="JOINT", help="positions relative to this joint, e.g. pelvis")
@@ -62,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--first-image", type=int, default=1, metavar="N", help="HumanEva image number of the recording's frame 0"
     )
     parser.add_argument("--set", dest="frame_set", choices=SETS, help="only the frames of this HumanEva set")
-    parser.add_argument("--pck", type=float, default=None, metavar="MM", help="also the share of joints within MM")
+    parser.add_argument(
+        "--pck", type=number(above=0), default=None, metavar="MM", help="also the share of joints within MM"
+    )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the errors of every frame and joint")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the errors (.png, .pdf, .svg)")
     parser.add_argument("--submission", type=Path, metavar="XML", help="write HumanEva's submission file")
@@ -84,6 +87,11 @@ def run(args: argparse.Namespace) -> CommandReport:
         numbers = scores.numbers()
     else:
         scores, lines, numbers = _plain(args, recording, estimate)
+    if not scores.valid.any():
+        raise InputError(
+            f"no frame can be scored: of {len(scores.valid)} frames of the results none has a truth for all joints; is "
+            "it the truth of this recording, and does it begin with it (--offset, --first-image)?"
+        )
     if args.pck is not None:
         lines.append(f"  PCK at {args.pck:g} mm: {100 * scores.pck(args.pck):.1f} %")
         numbers["pck"] = scores.pck(args.pck)

@@ -13,6 +13,7 @@ from capture.hull.store import read_hulls
 from capture.posture import posture_table, write_posture
 from capture.recording import Recording, load_recording
 from capture.silhouettes.subject_recordings import subject_recordings
+from vivarig.option_types import whole_number
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write centroid, axes, length, height, volume and speed as CSV",
     )
-    parser.add_argument("--workers", type=int, default=None, help="threads (default: all cores)")
+    parser.add_argument("--workers", type=whole_number(1), default=None, help="threads (default: all cores)")
 
 
 def hull_options(args: argparse.Namespace) -> HullOptions:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.errors import InputError
 from capture.masks import MaskFlag
 from capture.recording import Recording, load_recording
 from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recording
@@ -15,6 +16,7 @@ from capture.silhouettes.segment import SilhouetteReport, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subject_recordings import drop_subjects, split_subjects, subject_recordings
 from capture.video import probe
+from vivarig.option_types import number, whole_number
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
@@ -25,6 +27,8 @@ EXAMPLE = """  vivarig silhouettes mouse_07
   vivarig silhouettes mouse_07 --model moving --sheet look.png --json silhouettes.json
   vivarig silhouettes two_mice --subjects 2"""
 
+_SHEETS = (".png", ".jpg", ".jpeg")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -32,18 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", type=Path, help="recording folder")
     parser.add_argument("--model", default="auto", choices=tuple(MODELS), help=words)
     parser.add_argument(
-        "--threshold", type=float, default=None, metavar="SIGMA", help="strong evidence; weak is 0.45 of it"
+        "--threshold", type=number(above=0), default=None, metavar="SIGMA", help="strong evidence; weak is 0.45 of it"
     )
     parser.add_argument(
         "--shadow-floor",
-        type=float,
+        type=number(above=0, most=1),
         default=None,
         help="darkest brightness ratio taken for a shadow, 1: none (default: found by view agreement)",
     )
     parser.add_argument("--no-repair", action="store_true", help="store silhouettes as each camera sees them")
     parser.add_argument(
         "--margin",
-        type=int,
+        type=whole_number(0),
         default=None,
         metavar="PX",
         help="pixels added around each silhouette (default: 0; 0.3 %% of the image's longer side for a subject that "
@@ -67,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--start", type=int, default=0, help="first frame")
     parser.add_argument("--stop", type=int, default=None, help="frame to stop before")
-    parser.add_argument("--workers", type=int, default=None, help="threads (default: all cores)")
+    parser.add_argument("--workers", type=whole_number(1), default=None, help="threads (default: all cores)")
 
 
 def model_options(args: argparse.Namespace) -> ModelOptions:
@@ -80,6 +84,8 @@ def model_options(args: argparse.Namespace) -> ModelOptions:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Segment the recording."""
+    if args.sheet is not None and args.sheet.suffix.lower() not in _SHEETS:
+        raise InputError(f"--sheet {args.sheet}: wanted a file name that ends in {', '.join(_SHEETS)}")
     recording = load_recording(args.recording)
     drop_subjects(recording)
     with progress_callback("silhouettes") as on_progress:
@@ -110,7 +116,7 @@ def summary(args: argparse.Namespace, recording: Recording, report: SilhouetteRe
         )
     lines += [f"  note: {text}" for text in uneven_footage(recording)]
     if args.sheet is not None:
-        contact_sheet(recording, args.sheet)
+        contact_sheet(recording.from_frame(args.start), args.sheet)
         lines.append(f"  contact sheet: {args.sheet}")
     share = float(found.mean())
     numbers = {

@@ -11,6 +11,7 @@ from calibration.errors import InputError
 from capture.studio.options import StudioOptions
 from capture.studio.simulation import Plan, load_plan, simulate
 from skeleton.bodies import BODIES
+from vivarig.option_types import whole_number
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
 
@@ -72,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help=f"a difficulty; one of {known}"
     )
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes, one camera each (default: 1)")
+    parser.add_argument(
+        "--workers", type=whole_number(1), default=1, metavar="N", help="processes, one camera each (default: 1)"
+    )
     parser.add_argument("--quality", type=int, help="H.264 quality, 0 lossless to 51 (default: 16)")
 
 

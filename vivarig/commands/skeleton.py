@@ -22,6 +22,7 @@ from skeleton.spring_window import fit_smoothly
 from skeleton.tree import Skeleton
 from tracking.subject_skeleton import load_subject_skeleton
 from vivarig.bead_springs import hold_beads, load_bead_springs
+from vivarig.option_types import number
 from vivarig.pipeline.spans import Span
 from vivarig.progress import progress_callback
 from vivarig.reporting import CommandReport
@@ -53,11 +54,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-scaling", action="store_true", help="keep the body's own segment lengths and marker places"
     )
     parser.add_argument(
-        "--cutoff", type=float, default=4.0, metavar="SD", help="markers farther off than this many sd are wrong ones"
+        "--cutoff",
+        type=number(above=0),
+        default=4.0,
+        metavar="SD",
+        help="markers farther off than this many sd are wrong ones",
     )
     parser.add_argument(
         "--smooth",
-        type=float,
+        type=number(least=0),
         default=0.02,
         metavar="S",
         help="time in which a joint may change its speed fully, seconds (default 0.02); 0 fits each frame alone",

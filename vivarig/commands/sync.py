@@ -16,6 +16,7 @@ from calibration.synchronisation import Offset, offset_of_signals, offsets_of_se
 from capture.recording import load_recording
 from capture.video import read_frames
 from vivarig.board_footage import detect_session
+from vivarig.option_types import whole_number
 from vivarig.progress import progress
 from vivarig.reporting import CommandReport
 
@@ -37,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", type=Path, metavar="FILE", help="board description, if not SESSION/board.toml")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the detections are kept (SESSION/results)")
     parser.add_argument("--most", type=int, metavar="N", help="largest offset to consider, frames")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="images searched at once")
+    parser.add_argument(
+        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
+    )
 
 
 def run(args: argparse.Namespace) -> CommandReport:

@@ -14,6 +14,7 @@ from capture.recording import load_recording
 from capture.results import open_results, read_parameters
 from capture.silhouettes.subject_recordings import subject_recordings
 from vivarig.mesh_tracking import add_mesh_arguments, track_meshes
+from vivarig.option_types import whole_number
 from vivarig.pipeline.spans import Span
 from vivarig.pipeline.standalone import run_one_stage
 from vivarig.reporting import CommandReport
@@ -47,8 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--start", type=int, metavar="FRAME", help="frame to start at (default: chosen)")
     parser.add_argument("--frames", metavar="A:B", help="only frames A to B - 1; the others stay untracked")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes to use (default: all cores)")
-    parser.add_argument("--smooth", type=int, default=1, metavar="N", help="smoothing sweeps (default 1, 0 for none)")
+    parser.add_argument("--workers", type=whole_number(1), metavar="N", help="processes to use (default: all cores)")
+    parser.add_argument(
+        "--smooth", type=whole_number(0), default=1, metavar="N", help="smoothing sweeps (default 1, 0 for none)"
+    )
     parser.add_argument(
         "--no-texture", action="store_true", help="use silhouettes only, not the texture of fur or cloth in the images"
     )

@@ -78,6 +78,15 @@ class Job:
         chosen = getattr(self.plans[stage].arguments, "frames", None) if stage in self.plans else None
         return cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
 
+    def check_start(self) -> None:
+        """Refuse to start the track at a frame that is not tracked: no part would see it, and none would say so."""
+        asked = getattr(self.plans["track"].arguments, "start", None) if "track" in self.plans else None
+        spans = self.spans("track")
+        if asked is not None and not spans[0].first <= asked < spans[-1].last:
+            raise InputError(
+                f"track --start {asked}: frames {spans[0].first} to {spans[-1].last - 1} are to be tracked"
+            )
+
     def path(self, stage: str, phase: str, span: Span) -> Path:
         """Return the file of one part."""
         return self.parts / stage / f"{phase}-{span}.h5"

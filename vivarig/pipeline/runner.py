@@ -224,7 +224,9 @@ def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage])
     if "track" in plans:
         _check_subject(recording, plans["track"].arguments)
     whole = frames_of(recording, plans["silhouettes"].arguments)
-    return Job(recording.folder.resolve(), whole, plans, options.part_frames)
+    job = Job(recording.folder.resolve(), whole, plans, options.part_frames)
+    job.check_start()
+    return job
 
 
 def _check_subject(recording: Recording, arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ import shutil
 
 from capture.masks import mask_cameras
 from capture.recording import load_recording
-from vivarig.pipeline.fingerprints import digest_of_inputs, digest_of_path, digest_of_words
+from vivarig.pipeline.fingerprints import digest_of_inputs, digest_of_more, digest_of_path, digest_of_words
 from vivarig.pipeline.jobs import Job, StagePlan
 from vivarig.pipeline.runner import run_job, workers_here
 from vivarig.pipeline.spans import Span
@@ -23,8 +23,10 @@ def run_one_stage(stage: str, arguments: argparse.Namespace) -> CommandReport:
     source = recording.results / "silhouettes.h5"
     _, frames = mask_cameras(source)
     words = {key: str(value) for key, value in vars(arguments).items() if key not in ("recording", "workers", "json")}
-    rests_on = digest_of_words(stage, digest_of_inputs(recording), digest_of_path(source), options=words)
+    more = digest_of_more(recording, stage, vars(arguments))
+    rests_on = digest_of_words(stage, digest_of_inputs(recording), more, digest_of_path(source), options=words)
     job = Job(recording.folder.resolve(), Span(0, frames), {stage: StagePlan(stage, arguments, rests_on)})
+    job.check_start()
     with workers_here(arguments.workers) as workers:
         reports = run_job(job, [stage], workers, lambda name, text: None, {}, None)
     shutil.rmtree(job.parts)
