@@ -23,7 +23,7 @@ from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report import build_report
 from vivarig.report.build import no_gait
 from vivarig.report.findings import load_findings
-from vivarig.report.pictures import overlay
+from vivarig.report.pictures import contact_sheet, overlay
 
 HOSTILE = "<script>alert(1)</script> & co"
 
@@ -112,3 +112,18 @@ def test_footage_that_does_not_fit_together_is_said(tmp_path: Path) -> None:
     ends, rates = uneven_footage(cut)
     assert "cam01 ends after 3 frames, the longest camera after 4: the last 1 are left out" in ends
     assert "cam01 60, cam05 120" in rates
+
+
+@pytest.mark.parametrize(
+    ("cameras", "frames", "rows", "columns", "left"),
+    [(1, [0], 1, 1, 0), (2, [0], 1, 2, 0), (2, [0, 1, 2], 2, 4, 2), (3, [0, 1], 2, 3, 0)],
+)
+def test_sheets_are_filled_with_paper(
+    recording: Path, cameras: int, frames: list[int], rows: int, columns: int, left: int
+) -> None:
+    found = load_findings(load_recording(recording))
+    assert found.silhouettes is not None
+    sheet = contact_sheet(found, found.silhouettes.names[:cameras], frames, ("silhouette",))
+    assert sheet.shape == (240 * rows, 320 * columns, 3)
+    tiles = sheet.reshape(rows, 240, columns, 320, 3).swapaxes(1, 2).reshape(rows * columns, -1)
+    assert (tiles == 250).all(axis=1).sum() == left

@@ -23,6 +23,8 @@ __all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE, BONE, JOINT = (80, 200, 80), (200, 160, 60), (60, 160, 255), (255, 255, 255), (60, 60, 230)
 TILE_WIDTH = 320
+_PAPER = 250
+"""Grey level of the page, for what is left of a row."""
 
 
 def data_uri(image: Bytes, quality: int = 82) -> str:
@@ -137,11 +139,10 @@ def contact_sheet(
     cameras: Sequence[str],
     frames: Sequence[int],
     what: Sequence[str],
-    columns: int = 4,
     *,
     near: bool = False,
 ) -> Bytes:
-    """Return labelled tiles of every camera and frame asked, ``columns`` in a row; ``near``: cut to the subject."""
+    """Return labelled tiles of every camera and frame asked, up to four in a row; ``near``: cut to the subject."""
     tiles = [
         _tile(
             overlay(findings, camera, frame, what),
@@ -152,8 +153,10 @@ def contact_sheet(
         for camera in cameras
     ]
     height = max(tile.shape[0] for tile in tiles)
-    padded = [np.pad(tile, ((0, height - tile.shape[0]), (0, 0), (0, 0))) for tile in tiles]
-    padded += [np.zeros_like(padded[0])] * (-len(padded) % columns)
+    padded = [np.pad(tile, ((0, height - tile.shape[0]), (0, 0), (0, 0)), constant_values=_PAPER) for tile in tiles]
+    # a frame's cameras fill whole rows where they can
+    columns = min(next((count for count in (4, 3) if len(cameras) % count == 0), 4), len(tiles))
+    padded += [np.full_like(padded[0], _PAPER)] * (-len(padded) % columns)
     rows = [np.hstack(padded[i : i + columns]) for i in range(0, len(padded), columns)]
     return np.vstack(rows)
 

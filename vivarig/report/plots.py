@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import numpy as np
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from calibration.arrays import Floats, Ints
 from calibration.cameras import LensCamera
@@ -107,6 +108,7 @@ def _hull(ax: Any, findings: Findings) -> None:
     _curve(other, findings.hull.views_used.sum(1), color=GREY, lw=0.8, drawstyle="steps-mid")
     other.set_ylim(0, findings.hull.views_used.shape[1] + 0.5)
     other.tick_params(labelsize=8)
+    other.yaxis.set_major_locator(MaxNLocator(integer=True))
     other.set_ylabel("views used (grey)", fontsize=8)
 
 
