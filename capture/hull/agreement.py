@@ -48,7 +48,7 @@ def _draw(row: Floats, vertices: Floats, faces: NDArray[np.int32], out: NDArray[
                     if py == qy:
                         left, right = min(left, px, qx), max(right, px, qx)
                     else:
-                        x = px + (y - py) / (qy - py) * (qx - px)
+                        x = px + np.divide(y - py, qy - py) * (qx - px)
                         left, right = min(left, x), max(right, x)
             if left <= right:
                 for x in range(max(0, int(np.ceil(left))), min(width - 1, int(np.floor(right))) + 1):
