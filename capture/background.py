@@ -205,17 +205,28 @@ def _half_step(count: int) -> Singles:
 def light_gain(frame: Bytes, centre: Singles) -> Floats:
     """Return (C,) how much brighter the scene is than in the background, robust to the subject."""
     step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / 12_000)))
-    now = frame[::step, ::step].astype(np.float32)
-    then = centre[::step, ::step]
-    usable = (then > 16) & (then < 235) & (now > 4) & (now < 250)
     gains = np.ones(frame.shape[2])
     for channel in range(frame.shape[2]):
-        chosen = usable[:, :, channel]
-        if chosen.sum() > 200:
-            ratio = now[:, :, channel][chosen] / then[:, :, channel][chosen]
+        ratio = _ratios(frame, centre, step, channel)
+        if len(ratio) > 200:
             # The half of the pixels whose ratios lie closest together is background; its median is the gain.
             ratio.sort()
             half = len(ratio) // 2
             first = int(np.argmin(ratio[half:] - ratio[: len(ratio) - half]))
-            gains[channel] = float(np.median(ratio[first : first + half]))
+            gains[channel] = float(np.mean(ratio[first + (half - 1) // 2 : first + half // 2 + 1]))
     return gains
+
+
+@compiled
+def _ratios(frame: Bytes, centre: Singles, step: int, channel: int) -> Singles:
+    """Return the brightness ratios of every ``step``-th pixel along both axes that is neither dark nor saturated."""
+    height, width, _ = frame.shape
+    out = np.empty(((height - 1) // step + 1) * ((width - 1) // step + 1), np.float32)
+    count = 0
+    for y in range(0, height, step):
+        for x in range(0, width, step):
+            now, then = np.float32(frame[y, x, channel]), centre[y, x, channel]
+            if then > 16 and then < 235 and now > 4 and now < 250:
+                out[count] = now / then
+                count += 1
+    return out[:count]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from calibration.arrays import Bools, Bytes
 from capture.background import SCALE
+from capture.silhouettes.runs import Runs, runs_of
 
 __all__ = ["Cleaning", "clean_mask", "silhouette_of"]
 
@@ -44,81 +45,48 @@ def silhouette_of(evidence: Bytes, cleaning: Cleaning) -> Bools:
     """Return (H, W) the silhouette in an evidence image."""
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     high = np.uint8(min(255.0, cleaning.high * SCALE))
-    out = np.zeros(evidence.shape, dtype=bool)
-    weak_all = cv2.compare(evidence, float(low), cv2.CMP_GE)
-    x, y, w, h = cv2.boundingRect(weak_all)
-    if w == 0:
-        return out
-    window = _window(x, y, w, h)
-    out[window] = clean_mask(weak_all[window] > 0, evidence[window] >= high, cleaning)
-    return out
+    return clean_mask(evidence >= low, evidence >= high, cleaning)
 
 
 def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
     """Return the parts of ``weak`` (H, W) worth keeping, with small holes filled."""
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(weak.view(np.uint8), connectivity=8)
-    if count <= 1:
+    runs = runs_of(weak, diagonal=True)
+    if runs.parts == 0:
         return np.zeros_like(weak)
-    areas = stats[:, cv2.CC_STAT_AREA].copy()
-    areas[0] = 0
-    certain = _window(*cv2.boundingRect(strong.view(np.uint8)))
-    seeds = np.bincount(labels[certain][strong[certain]], minlength=count)
+    areas = runs.areas()
     # One strong pixel may be noise; a strong part has several.
-    areas[seeds < np.minimum(3, 0.5 * areas + 1)] = 0
+    areas[runs.counts(strong) < np.minimum(3, 0.5 * areas + 1)] = 0
     largest = int(areas.argmax())
     if areas[largest] < cleaning.least_px:
         return np.zeros_like(weak)
     keep = areas >= max(cleaning.least_px, cleaning.part_share * float(areas[largest]))
-    reach = cleaning.near_share * float(max(stats[largest, cv2.CC_STAT_WIDTH], stats[largest, cv2.CC_STAT_HEIGHT]))
-    small = [i for i in range(1, count) if not keep[i] and areas[i] >= cleaning.least_px]
-    if small and reach >= 1:
-        body = keep[labels].view(np.uint8)
+    _, _, width, height = runs.rectangle(runs.part == largest)
+    reach = cleaning.near_share * float(max(width, height))
+    small = ~keep & (areas >= cleaning.least_px)
+    if small.any() and reach >= 1:
+        body = runs.drawn(keep[runs.part]).view(np.uint8)
         away = cv2.distanceTransform(1 - body, cv2.DIST_L2, cv2.DIST_MASK_3)
-        near = np.unique(labels[away <= reach])
-        for i in small:
-            keep[i] = i in near
-    keep[0] = False
-    # What is kept lies in the rectangles of its parts; the rest of the image need not be looked at again.
-    left, top = stats[keep, cv2.CC_STAT_LEFT], stats[keep, cv2.CC_STAT_TOP]
-    right, bottom = left + stats[keep, cv2.CC_STAT_WIDTH], top + stats[keep, cv2.CC_STAT_HEIGHT]
-    kept = (slice(int(top.min()), int(bottom.max())), slice(int(left.min()), int(right.max())))
-    mask = keep[labels[kept]]
-    out = np.zeros_like(weak)
-    out[kept] = fill_holes(mask, max(cleaning.least_px, cleaning.hole_share * float(np.count_nonzero(mask))))
-    return out
+        keep |= small & (runs.counts(away <= reach) > 0)
+    kept = keep[runs.part]
+    mask = runs.drawn(kept)
+    # What is kept lies in one rectangle; the rest of the image need not be looked at again.
+    x, y, w, h = runs.rectangle(kept)
+    here = mask[y : y + h, x : x + w]
+    here[:] = fill_holes(here, max(cleaning.least_px, cleaning.hole_share * float(np.count_nonzero(here))))
+    return mask
 
 
-def _window(x: int, y: int, w: int, h: int) -> tuple[slice, slice]:
-    """Return the rows and columns of a rectangle."""
-    return slice(y, y + h), slice(x, x + w)
-
-
-def holes_of(mask: Bools, largest_px: float) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return labels (H, W) of the background's parts, and which of them are holes of up to ``largest_px`` pixels.
-
-    The labels are empty where there is no hole at all.
-    """
-    if not _has_holes(mask):
-        return np.zeros((0, 0), dtype=np.int32), np.zeros(0, dtype=np.int64)
-    padded = np.pad(~mask, 1, constant_values=True)
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(padded.view(np.uint8), connectivity=4)
-    small = stats[:, cv2.CC_STAT_AREA] <= largest_px
-    small[0] = False
-    small[labels[0, 0]] = False
-    return np.asarray(labels[1:-1, 1:-1]), np.flatnonzero(small)
-
-
-def _has_holes(mask: Bools) -> bool:
-    """Return whether any background is not connected to the border; quicker than labelling it."""
-    _, family = cv2.findContours(mask.view(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
-    return family is not None and bool((family[0, :, 3] >= 0).any())
+def holes_of(mask: Bools, largest_px: float) -> tuple[Runs, NDArray[np.int64]]:
+    """Return the runs of a mask's background, and which of its parts are holes of up to ``largest_px`` pixels."""
+    runs = runs_of(~mask, diagonal=False)
+    height, width = mask.shape
+    small = runs.areas() <= largest_px
+    at_border = (runs.row == 0) | (runs.row == height - 1) | (runs.start == 0) | (runs.stop == width)
+    small[runs.part[at_border]] = False
+    return runs, np.flatnonzero(small)
 
 
 def fill_holes(mask: Bools, largest_px: float) -> Bools:
     """Fill holes (background not connected to the border) of up to ``largest_px`` pixels."""
-    labels, holes = holes_of(mask, largest_px)
-    if len(holes) == 0:
-        return mask
-    fill = np.zeros(int(labels.max()) + 1, dtype=bool)
-    fill[holes] = True
-    return np.asarray(mask | fill[labels])
+    runs, holes = holes_of(mask, largest_px)
+    return np.asarray(mask | runs.drawn(np.isin(runs.part, holes))) if len(holes) else mask

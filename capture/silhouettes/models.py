@@ -149,14 +149,16 @@ class CameraModel:
     def _without_false_shadows(self, image: Bytes, model: PlateModel, mask: Bools, light: Floats) -> Bools:
         """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow."""
         x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        if w == 0:
+            return mask
         window = (slice(y, y + h), slice(x, x + w))
         here = mask[window]
-        labels, holes = holes_of(here, _FALSE_SHADOW * float(np.count_nonzero(here)))
+        runs, holes = holes_of(here, _FALSE_SHADOW * float(np.count_nonzero(here)))
         if len(holes) == 0:
             return mask
         plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence_in(image, window, light)
         for hole in holes:
-            inside = labels == hole
+            inside = runs.drawn(runs.part == hole)
             if np.median(plain[inside]) >= self.cleaning.high * SCALE:
                 here |= inside
         return mask
