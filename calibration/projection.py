@@ -158,7 +158,7 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
     n = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
     d = 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13]))
     # divided once: this is the inner loop of the bundle adjustment
-    inverse = 1.0 / d
+    inverse = np.divide(1.0, d)
     radial = n * inverse
     dn = row[6] + r2 * (2 * row[7] + r2 * 3 * row[10])
     dd = row[11] + r2 * (2 * row[12] + r2 * 3 * row[13])
@@ -283,13 +283,12 @@ def _radial_start(row: Floats, rd: float) -> float:
         else:
             low = r
         step = 1e-7 * max(r, 1e-3)
-        slope = (_radial(row, r + step, fish) - _radial(row, r - step, fish)) / (2 * step)
-        new = r - f / slope if slope > 0 else -1.0
-        if not (low < new < high):
-            new = 0.5 * (low + high)
+        slope = np.divide(_radial(row, r + step, fish) - _radial(row, r - step, fish), 2 * step)
+        new = r - np.divide(f, slope) if slope > 0 else -1.0
+        # Before the bracket is asked: at the root rounding puts a step on its end, and halving it would begin anew.
         if abs(new - r) < 1e-14 * max(1.0, r):
             return new
-        r = new
+        r = new if low < new < high else 0.5 * (low + high)
     return r
 
 
@@ -299,7 +298,7 @@ def _radial(row: Floats, r: float, fish: bool) -> float:
     if fish:
         return r * float(1 + s * (row[6] + s * (row[7] + s * (row[8] + s * row[9]))))
     n = 1 + s * (row[6] + s * (row[7] + s * row[10]))
-    return r * float(n / (1 + s * (row[11] + s * (row[12] + s * row[13]))))
+    return r * float(np.divide(n, 1 + s * (row[11] + s * (row[12] + s * row[13]))))
 
 
 @compiled
@@ -343,8 +342,8 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
             det = by_xy[0, 0] * by_xy[1, 1] - by_xy[0, 1] * by_xy[1, 0]
             if det <= 0:
                 break
-            sx = (by_xy[1, 1] * du - by_xy[0, 1] * dv) / det
-            sy = (by_xy[0, 0] * dv - by_xy[1, 0] * du) / det
+            sx = np.divide(by_xy[1, 1] * du - by_xy[0, 1] * dv, det)
+            sy = np.divide(by_xy[0, 0] * dv - by_xy[1, 0] * du, det)
             x, y = x + sx, y + sy
             if sx * sx + sy * sy < 1e-30 * (1 + x * x + y * y):
                 break
