@@ -13,8 +13,8 @@ A camera is one row of `ROW` numbers, so that compiled code takes a whole rig as
 The distortion is OpenCV's: Brown-Conrady, rational, thin prism and tilted sensor; fisheye is
 Kannala-Brandt in OpenCV's form.
 
-Where a projection divides, it does so by ``np.divide``: the check for zero that compiled code makes for ``/`` costs half
-as much as the projection itself.
+Where a projection divides, it does so by ``np.divide``: the check for zero that compiled code makes for ``/`` nearly
+doubles its cost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The connected parts of a mask as runs of pixels along its rows.
 
-A mask is hundreds of thousands of pixels but a few hundred runs: parts are told apart, measured and drawn by their runs,
-and no image of labels is made.
+A mask is hundreds of thousands of pixels but a few hundred runs: parts are told apart, measured and drawn by their
+runs, and no image of labels is made.
 """
 
 from __future__ import annotations

@@ -1,0 +1,42 @@
+"""Parts of masks by their runs, against OpenCV's labels of the same masks."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from capture.silhouettes.cleanup import fill_holes
+from capture.silhouettes.runs import runs_of
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.45, 0.6, 0.9, 1.0])
+def test_parts_are_those_of_the_label_image(rng: np.random.Generator, diagonal: bool, share: float) -> None:
+    for shape in ((40, 57), (1, 9), (9, 1)):
+        mask, other = rng.random(shape) < share, rng.random(shape) < 0.5
+        count, labels, stats, _ = cv2.connectedComponentsWithStats(
+            mask.view(np.uint8), connectivity=8 if diagonal else 4
+        )
+        runs = runs_of(mask, diagonal=diagonal)
+        assert runs.parts == count - 1
+        number = labels[runs.row, runs.start]  # OpenCV's number of each run's part
+        assert len(np.unique(np.stack([number, runs.part]), axis=1).T) == runs.parts
+        for part in range(runs.parts):
+            chosen = runs.part == part
+            of = number[chosen][0]
+            assert np.array_equal(runs.drawn(chosen), labels == of)
+            assert runs.areas()[part] == stats[of, cv2.CC_STAT_AREA]
+            assert runs.counts(other)[part] == np.count_nonzero(other[labels == of])
+            assert runs.rectangle(chosen) == tuple(stats[of, :4])
+
+
+def test_holes_are_filled_by_size_and_bays_are_not() -> None:
+    mask = np.ones((12, 14), dtype=bool)
+    mask[2:4, 2:4] = False  # a hole of 4
+    mask[6:9, 5:8] = False  # a hole of 9
+    mask[5, 8] = False  # meets it in a corner only: a hole of 1
+    mask[10:, 11] = False  # a bay
+    filled = fill_holes(mask, 4)
+    assert filled[2:4, 2:4].all() and filled[5, 8] and not filled[6:9, 5:8].any() and not filled[10:, 11].any()
+    assert fill_holes(mask, 9)[6:9, 5:8].all() and not fill_holes(mask, 1e9)[10:, 11].any()
