@@ -88,15 +88,24 @@ def _edge_band(level: Singles, band: float, out: Singles) -> None:
     height, width = level.shape
     xs = np.empty(4)
     ys = np.empty(4)
+    crossed = np.empty(width - 1, np.bool_)
+    half = np.float32(0.5)
     for row in range(height - 1):
+        # The edge crosses few cells; a loop without branches finds them several at a time.
         for column in range(width - 1):
+            first = level[row, column] > half
+            crossed[column] = (
+                (first != (level[row, column + 1] > half))
+                | (first != (level[row + 1, column] > half))
+                | (first != (level[row + 1, column + 1] > half))
+            )
+        for column in range(width - 1):
+            if not crossed[column]:
+                continue
             a = level[row, column] - np.float32(0.5)
             b = level[row, column + 1] - np.float32(0.5)
             c = level[row + 1, column + 1] - np.float32(0.5)
             d = level[row + 1, column] - np.float32(0.5)
-            inside = (a > 0) + (b > 0) + (c > 0) + (d > 0)
-            if inside == 0 or inside == 4:
-                continue
             count = 0
             if (a > 0) != (b > 0):
                 xs[count] = column + a / (a - b)
@@ -115,9 +124,9 @@ def _edge_band(level: Singles, band: float, out: Singles) -> None:
                 ys[count] = row + a / (a - d)
                 count += 1
             # Four crossings: two inside corners on a diagonal, cut off one by one as on the faces of the cells.
-            first = 3 if count == 4 and a > 0 else 0
+            begin = 3 if count == 4 and a > 0 else 0
             for segment in range(count // 2):
-                i = (2 * segment + first) % count
+                i = (2 * segment + begin) % count
                 j = (i + 1) % count
                 x0, y0, x1, y1 = xs[i], ys[i], xs[j], ys[j]
                 dx, dy = x1 - x0, y1 - y0
@@ -190,10 +199,10 @@ def _signed(level: Singles, to_outside: Singles, to_inside: Singles, band: np.fl
     _edge_band(level, float(band), values)
     for row in range(level.shape[0]):
         for column in range(level.shape[1]):
-            magnitude = values[row, column]
-            if magnitude >= band:
-                grid = max(to_outside[row, column], to_inside[row, column]) - np.float32(0.5)
-                magnitude = max(grid, band)
+            # One of the two is zero. Written without branches, so that several pixels are done at a time.
+            grid = to_outside[row, column] + to_inside[row, column] - np.float32(0.5)
+            far = grid if grid > band else band
+            magnitude = values[row, column] if values[row, column] < band else far
             values[row, column] = -magnitude if level[row, column] > np.float32(0.5) else magnitude
 
 
