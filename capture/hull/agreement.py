@@ -11,55 +11,103 @@ from numpy.typing import NDArray
 from calibration.arrays import Bools, Floats
 from calibration.cameras import Camera
 from calibration.compiled import compiled
-from calibration.projection import MATRIX, project_point
+from calibration.projection import project_point
 from calibration.rig import Rig
 
 __all__ = ["mesh_silhouette", "overlap", "silhouette_agreement"]
 
 
 @compiled
-def _draw(row: Floats, vertices: Floats, faces: NDArray[np.int32], out: NDArray[np.bool_]) -> None:
-    """Set the pixels (H, W) whose centres lie in the projection of any triangle."""
+def _edges(faces: NDArray[np.int32], vertices: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the ends (E, 2) of a mesh's edges, the lower vertex first, and (F, 3) which edge each side is."""
+    sides = np.empty(faces.shape, np.int32)
+    ends = np.empty((3 * faces.shape[0], 2), np.int32)
+    # The edges of a vertex as their lower end are a chain.
+    first, following = np.full(vertices, -1, np.int32), np.empty(3 * faces.shape[0], np.int32)
+    count = 0
+    for f in range(faces.shape[0]):
+        for side in range(3):
+            p, q = faces[f, side], faces[f, (side + 1) % 3]
+            low, high = min(p, q), max(p, q)
+            edge = first[low]
+            while edge >= 0 and ends[edge, 1] != high:
+                edge = following[edge]
+            if edge < 0:
+                edge = count
+                ends[edge, 0], ends[edge, 1] = low, high
+                following[edge], first[low] = first[low], edge
+                count += 1
+            sides[f, side] = edge
+    return ends[:count], sides
+
+
+@compiled
+def _draw(
+    row: Floats,
+    vertices: Floats,
+    faces: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    sides: NDArray[np.int32],
+    out: NDArray[np.bool_],
+) -> None:
+    """Set the pixels (H, W) whose centres lie in the projection of any front triangle.
+
+    How many front triangles cover a pixel is counted along its row: where the row crosses an edge, the count changes by
+    the triangles on either side. Between two front triangles it stays, so only the outlines are followed.
+    """
     height, width = out.shape
     pixels = np.empty((vertices.shape[0], 2))
     for i in range(vertices.shape[0]):
         pixels[i, 0], pixels[i, 1] = project_point(row, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    net = np.zeros(ends.shape[0], np.int32)  # front triangles that run along each edge upwards in vertex numbers
     for f in range(faces.shape[0]):
-        ax, ay = pixels[faces[f, 0], 0], pixels[faces[f, 0], 1]
-        bx, by = pixels[faces[f, 1], 0], pixels[faces[f, 1], 1]
-        cx, cy = pixels[faces[f, 2], 0], pixels[faces[f, 2], 1]
-        area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-        # Of a closed surface the front is enough. Seen with y down, front faces turn clockwise: negative area.
-        # (A bare matrix may belong to a left-handed world: there both sides are drawn.)
-        if not (area < 0.0 or (area > 0.0 and row[0] == MATRIX)):
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        ax, ay = pixels[a, 0], pixels[a, 1]
+        area = (pixels[b, 0] - ax) * (pixels[c, 1] - ay) - (pixels[b, 1] - ay) * (pixels[c, 0] - ax)
+        # Seen with y down, front faces turn clockwise: negative area. (A bare matrix may belong to a left-handed world:
+        # there this is the back, which covers the same pixels.)
+        if area < 0.0:
+            net[sides[f, 0]] += 1 if a < b else -1
+            net[sides[f, 1]] += 1 if b < c else -1
+            net[sides[f, 2]] += 1 if c < a else -1
+    change = np.zeros((height, width + 1), np.int32)
+    top, bottom, left, right = height, -1, width, 0
+    for edge in range(ends.shape[0]):
+        if net[edge] == 0:
             continue
-        low_y, high_y = min(ay, by, cy), max(ay, by, cy)
-        first, last = max(0, int(np.ceil(low_y))), min(height - 1, int(np.floor(high_y)))
+        px, py = pixels[ends[edge, 0], 0], pixels[ends[edge, 0], 1]
+        qx, qy = pixels[ends[edge, 1], 0], pixels[ends[edge, 1], 1]
+        more = net[edge] if py < qy else -net[edge]  # a front triangle has its left side run down
+        first, last = max(0, int(np.ceil(min(py, qy)))), min(height - 1, int(np.ceil(max(py, qy))) - 1)
         for y in range(first, last + 1):
-            left, right = np.inf, -np.inf
-            for side in range(3):
-                if side == 0:
-                    px, py, qx, qy = ax, ay, bx, by
-                elif side == 1:
-                    px, py, qx, qy = bx, by, cx, cy
-                else:
-                    px, py, qx, qy = cx, cy, ax, ay
-                if (py <= y and qy >= y) or (qy <= y and py >= y):
-                    if py == qy:
-                        left, right = min(left, px, qx), max(right, px, qx)
-                    else:
-                        x = px + np.divide(y - py, qy - py) * (qx - px)
-                        left, right = min(left, x), max(right, x)
-            if left <= right:
-                for x in range(max(0, int(np.ceil(left))), min(width - 1, int(np.floor(right))) + 1):
-                    out[y, x] = True
+            x = px + (y - py) / (qy - py) * (qx - px)
+            column = int(np.ceil(x)) if more > 0 else int(np.floor(x)) + 1
+            column = min(max(column, 0), width)
+            change[y, column] += more
+            left, right = min(left, column), max(right, column)
+        top, bottom = min(top, first), max(bottom, last)
+    for y in range(top, bottom + 1):
+        covering = 0
+        for x in range(left, right):
+            covering += change[y, x]
+            out[y, x] = covering > 0
 
 
 def mesh_silhouette(camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> Bools:
     """Return (H, W) the silhouette of a closed mesh with outward normals in a camera."""
+    return _silhouette(camera, vertices, faces, *_edges(faces, len(vertices)))
+
+
+def _silhouette(
+    camera: Camera,
+    vertices: Floats,
+    faces: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    sides: NDArray[np.int32],
+) -> Bools:
     width, height = camera.size
     out = np.zeros((height, width), dtype=bool)
-    _draw(camera.packed(), vertices, faces, out)
+    _draw(camera.packed(), vertices, faces, ends, sides, out)
     return out
 
 
@@ -73,8 +121,9 @@ def silhouette_agreement(
     rig: Rig | Sequence[Camera], masks: Sequence[Bools | None], vertices: Floats, faces: NDArray[np.int32]
 ) -> Floats:
     """Return (C,) IoU of the mesh's silhouettes with the given ones; NaN where a mask is None."""
+    edges = _edges(faces, len(vertices))
     scores = [
-        np.nan if mask is None else overlap(mesh_silhouette(camera, vertices, faces), mask)
+        np.nan if mask is None else overlap(_silhouette(camera, vertices, faces, *edges), mask)
         for camera, mask in zip(rig, masks, strict=True)
     ]
     return np.array(scores)
