@@ -105,11 +105,18 @@ def _video_stream(container: av.container.InputContainer, path: Path) -> av.Vide
 
 
 def read_frames(
-    source: Path | str, start: int = 0, stop: int | None = None, step: int = 1, *, gray: bool = False
+    source: Path | str,
+    start: int = 0,
+    stop: int | None = None,
+    step: int = 1,
+    *,
+    gray: bool = False,
+    ahead: bool = True,
 ) -> Iterator[tuple[int, Bytes]]:
     """Yield (index, image) of frames start, start + step, ... below ``stop``; (h, w) or (h, w, 3) BGR uint8.
 
-    A video is decoded from the key frame before ``start``. ``gray`` gives (h, w) whatever the source.
+    A video is decoded from the key frame before ``start``. ``gray`` gives (h, w) whatever the source. ``ahead`` decodes
+    on threads of its own; without it less work is done in all, for who reads several sources side by side.
     """
     place = Path(source)
     if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
@@ -118,17 +125,19 @@ def read_frames(
             image = read_image(files[index])
             yield index, _gray(image) if gray else image
         return
-    yield from _decode(place, start, stop, step, gray)
+    yield from _decode(place, start, stop, step, gray, ahead)
 
 
 def _gray(image: Bytes) -> Bytes:
     return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY))
 
 
-def _decode(path: Path, start: int, stop: int | None, step: int, gray: bool) -> Iterator[tuple[int, Bytes]]:
+def _decode(
+    path: Path, start: int, stop: int | None, step: int, gray: bool, ahead: bool
+) -> Iterator[tuple[int, Bytes]]:
     with _opened(path) as container:
         stream = _video_stream(container, path)
-        stream.thread_type = "AUTO"
+        stream.thread_type = "AUTO" if ahead else "NONE"
         mono = gray or (stream.pix_fmt or "").startswith("gray")
         layout = "gray" if mono else "bgr24"
         index = 0

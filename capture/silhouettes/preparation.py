@@ -57,7 +57,7 @@ def prepare_models(
         source = sources[index]
         begin = max(0, start + source.offset)
         end = min(begin + min(last - start, _MOST_FRAMES), source.frames)
-        return [image for _, image in read_frames(source.footage.source, begin, end, step)]
+        return [image for _, image in read_frames(source.footage.source, begin, end, step, ahead=False)]
 
     def make(index: int) -> CameraModel | SittingSubject | None:
         if brought[index]:

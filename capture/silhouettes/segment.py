@@ -204,7 +204,7 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
     for _ in range(min(0, first), 0):
         yield None
     grey = model is not None and model.grey
-    for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey):
+    for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey, ahead=False):
         yield image
 
 
