@@ -192,6 +192,7 @@ def run_job(
 
         if isinstance(workers, LocalWorkers):
             workers.on_progress = heard
+            workers.start(len(job.spans("silhouettes")))
             return run_nodes(nodes, workers, finished, started)
         if not isinstance(workers, Inline):
             return run_nodes(nodes, workers, finished, started)
