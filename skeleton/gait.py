@@ -1,7 +1,8 @@
 """Gait and posture summaries: strides from contacts, ranges of motion, trunk posture.
 
 A stride goes from one touch-down of a foot to its next; stance is its part in contact. Frames where a recording begins
-or ends belong to no whole stride and are left out.
+or ends belong to no whole stride and are left out; so is a stride on which the foot did not go where the body went: a
+stance that was seen as two.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ __all__ = [
     "gait_paths",
     "gait_summary",
 ]
+
+
+_APART = 0.5
+_APART_TRUNKS = 0.1
+"""A foot's stride differs from what the root travelled by at most this share of it and of the trunk's length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,15 +120,29 @@ class GaitSummary(Gait):
     inner_range_deg: Mapping[str, tuple[float, float]]
 
 
-def foot_gait(contacts: Contacts, place: Floats, *, up: int = 2) -> FootGait:
-    """Return the strides of a foot from its contacts and its place (T, 3), mm; ``up`` is the vertical's column."""
+def foot_gait(
+    contacts: Contacts, place: Floats, *, root: Floats | None = None, trunk_mm: float = 0.0, up: int = 2
+) -> FootGait:
+    """Return the strides of a foot.
+
+    Args:
+        contacts: of the foot.
+        place: (T, 3) of it, mm.
+        root: (T, 2) of the body over the floor, mm; strides that do not go with it are left out.
+        trunk_mm: length of the trunk.
+        up: the vertical's column.
+    """
     downs, rows = contacts.touch_downs, []
     place = np.delete(place, up, axis=1)
     for start, stop in itertools.pairwise(downs):
         lift = next(frame for frame in contacts.lift_offs if frame > start)
-        across = np.linalg.norm(_held_place(place, stop, contacts) - _held_place(place, start, contacts))
+        across = _held_place(place, stop, contacts) - _held_place(place, start, contacts)
+        if root is not None:
+            travel = root[stop] - root[start]
+            if np.linalg.norm(across - travel) > _APART * np.linalg.norm(travel) + _APART_TRUNKS * trunk_mm:
+                continue
         stride, stance = (stop - start) / contacts.rate_hz, (lift - start) / contacts.rate_hz
-        rows.append((stride, stance, stride - stance, float(across), stance / stride))
+        rows.append((stride, stance, stride - stance, float(np.linalg.norm(across)), stance / stride))
     table = np.array(rows).reshape(-1, 5)
     return FootGait(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4])
 
@@ -167,8 +187,12 @@ def gait_of(paths: GaitPaths, rate_hz: float) -> Gait:
     contacts = {foot: detect_contacts(points, rate_hz) for foot, points in paths.feet.items()}
     whole = frames / rate_hz
     pitch = np.degrees(paths.pitch)
+    trunk = float(np.median(paths.trunk)) if np.isfinite(paths.trunk).all() else 0.0
     return Gait(
-        feet={foot: foot_gait(contacts[foot], points.mean(axis=1)) for foot, points in paths.feet.items()},
+        feet={
+            foot: foot_gait(contacts[foot], points.mean(axis=1), root=paths.root, trunk_mm=trunk)
+            for foot, points in paths.feet.items()
+        },
         contacts=contacts,
         phase=_phases(contacts),
         cadence_per_min=60.0 * sum(len(states.touch_downs) for states in contacts.values()) / whole,

@@ -105,7 +105,7 @@ def require_torch() -> tuple[Any, Any]:
     except ModuleNotFoundError as error:
         raise InputError(
             f"training a prior needs PyTorch and gpytorch ('{error.name}' is not installed): "
-            "pip install 'vivarig[train]' (the CPU build of torch is enough)"
+            "in the clone, pip install -e '.[train]' (the CPU build of torch is enough)"
         ) from None
 
 

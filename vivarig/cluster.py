@@ -54,7 +54,7 @@ def dask_workers(address: str) -> Iterator[DaskWorkers]:
     try:
         import distributed
     except ImportError:
-        raise InputError("running on a cluster needs Dask: pip install 'vivarig[cluster]'") from None
+        raise InputError("running on a cluster needs Dask: in the clone, pip install -e '.[cluster]'") from None
     try:
         client = distributed.Client(address, timeout="20s")
     except OSError:

@@ -141,7 +141,7 @@ def segment_recording(
     sources, total = _sources(recording)
     last = total if stop is None else min(stop, total)
     if not 0 <= start < last:
-        raise InputError(f"silhouettes: wanted frames {start}..{stop}, the recording has 0..{total - 1}")
+        raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
     count = last - start
     names = tuple(source.footage.name for source in sources)
     rig = None if recording.rig is None else recording.rig.subset(names)

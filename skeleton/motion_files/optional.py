@@ -15,4 +15,4 @@ def optional_package(name: str, who: str, *, extra: str = "formats") -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        raise InputError(f"{who} needs the package '{name}': pip install 'vivarig[{extra}]'") from None
+        raise InputError(f"{who} needs the package '{name}': in the clone, pip install -e '.[{extra}]'") from None

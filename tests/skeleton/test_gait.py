@@ -29,6 +29,19 @@ def test_strides_in_closed_form() -> None:
     np.testing.assert_allclose(gait.duty_factor, 0.6)
 
 
+def test_a_stride_that_does_not_go_with_the_body_is_left_out() -> None:
+    """The second stance is seen as two: between them the foot stays while the body goes on."""
+    frames = np.arange(450)
+    states = (frames % 100 < 60) & (frames != 130)
+    place = np.stack([100.0 * (frames // 100), 0 * frames, 0 * frames], axis=1).astype(float)
+    root = np.stack([1.0 * frames, 0.0 * frames], axis=1)
+    contacts = Contacts(states, 100.0, 0.0, 1.0, 1.0)
+    assert foot_gait(contacts, place).strides == 4
+    gait = foot_gait(contacts, place, root=root, trunk_mm=60.0)
+    np.testing.assert_allclose(gait.length_mm, 100.0)
+    assert gait.strides == 3
+
+
 def test_a_walking_mouse() -> None:
     body = load_body("mouse")
     motion = make_motion(body, "walk", seconds=3, rate_hz=200.0, rng=np.random.default_rng(1))

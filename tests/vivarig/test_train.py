@@ -68,7 +68,7 @@ def test_without_torch_it_says_what_to_install_and_linear_needs_none(worm):
     refused = subprocess.run([sys.executable, "-c", block, *words(worm)], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert refused.stderr.strip().count("\n") == 0
-    assert "pip install 'vivarig[train]'" in refused.stderr
+    assert "in the clone, pip install -e '.[train]'" in refused.stderr
     linear = [sys.executable, "-c", block, *words(worm, "--linear")]
     assert subprocess.run(linear, capture_output=True, text=True, check=False).returncode == 0
     assert load_prior(worm / "prior.npz").latent_dim == 2

@@ -18,7 +18,7 @@ import numpy as np
 from calibration.arrays import Bytes
 from calibration.errors import InputError
 from calibration.rig import Rig
-from capture.masks import mask_cameras
+from capture.masks import first_frame, mask_cameras
 from capture.recording import Footage
 from capture.video import read_frames
 from skeleton.bodies import BODIES
@@ -275,7 +275,7 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
     if job.plans["track"].arguments.no_texture:
         return None
-    sources = {footage.name: footage for footage in job.recording.footage}
+    sources = {footage.name: footage for footage in job.recording.from_frame(_first_image(job)).footage}
     count = min(len(rig), _TEXTURE_VIEWS)
     followed = {rig.names[k * len(rig) // count] for k in range(count)}
     streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
@@ -286,6 +286,13 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
         )
         for frame in range(span.first, span.last)
     )
+
+
+def _first_image(job: Job) -> int:
+    """Return the recording's frame that the first silhouettes are of: not 0 where only some frames were cut out."""
+    if "silhouettes" in job.plans:
+        return int(job.plans["silhouettes"].arguments.start)
+    return first_frame(job.recording.results / "silhouettes.h5")
 
 
 def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
