@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import random
@@ -20,10 +21,10 @@ from small_recordings import cut_recording, differences
 from calibration.errors import InputError
 from capture.recording import load_recording
 from vivarig.cli import main
-from vivarig.parts import hull
+from vivarig.parts import hull, track
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.fingerprints import digest_of_more
-from vivarig.pipeline.jobs import Job
+from vivarig.pipeline.jobs import Job, StagePlan
 from vivarig.pipeline.spans import Span, cut
 from vivarig.pipeline.workers import LocalWorkers
 from vivarig.reporting import CommandReport
@@ -52,6 +53,17 @@ def fresh(finished: Path, tmp_path: Path, *, results: bool) -> Path:
 def statuses(folder: Path, **options: object) -> list[str]:
     outcomes = run_recording(load_recording(folder), replace(SMALL, **options))  # type: ignore[arg-type]
     return [outcome.status for outcome in outcomes]
+
+
+def test_texture_is_read_from_the_images_of_the_frames_cut_out(finished: Path, tmp_path: Path) -> None:
+    place = fresh(finished, tmp_path, results=False)
+    options = replace(SMALL, until="silhouettes", stage_options={"silhouettes": {"start": "3", "stop": "7"}})
+    run_recording(load_recording(place), options)
+    seen: list[tuple[int, ...]] = []
+    for plans in ({"silhouettes": StagePlan("silhouettes", argparse.Namespace(start=3), "")}, {}):
+        job = Job(place, Span(0, 4), plans)
+        seen.append(tuple(round(one.offset_frames) for one in track.footage_of(job)))
+    assert seen == [(3, 3, 3, 3)] * 2, "in a run, and from the silhouettes of an earlier one"
 
 
 def test_a_second_run_keeps_everything_and_brought_files_stay(finished: Path, tmp_path: Path) -> None:

@@ -275,7 +275,7 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
     if job.plans["track"].arguments.no_texture:
         return None
-    sources = {footage.name: footage for footage in job.recording.from_frame(_first_image(job)).footage}
+    sources = {footage.name: footage for footage in footage_of(job)}
     count = min(len(rig), _TEXTURE_VIEWS)
     followed = {rig.names[k * len(rig) // count] for k in range(count)}
     streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
@@ -288,11 +288,13 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     )
 
 
-def _first_image(job: Job) -> int:
-    """Return the recording's frame that the first silhouettes are of: not 0 where only some frames were cut out."""
+def footage_of(job: Job) -> tuple[Footage, ...]:
+    """Return the cameras' images from the first one on whose silhouettes were cut out."""
     if "silhouettes" in job.plans:
-        return int(job.plans["silhouettes"].arguments.start)
-    return first_frame(job.recording.results / "silhouettes.h5")
+        first = int(job.plans["silhouettes"].arguments.start)
+    else:
+        first = first_frame(job.recording.results / "silhouettes.h5")
+    return job.recording.from_frame(first).footage
 
 
 def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
