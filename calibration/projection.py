@@ -12,9 +12,6 @@ A camera is one row of `ROW` numbers, so that compiled code takes a whole rig as
 
 The distortion is OpenCV's: Brown-Conrady, rational, thin prism and tilted sensor; fisheye is
 Kannala-Brandt in OpenCV's form.
-
-Where a projection divides, it does so by ``np.divide``: the check for zero that compiled code makes for ``/`` nearly
-doubles its cost.
 """
 
 from __future__ import annotations
@@ -83,7 +80,7 @@ def distort(row: Floats, x: float, y: float) -> tuple[float, float]:
     if r2 > row[32]:
         return math.nan, math.nan
     upper = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
-    radial = np.divide(upper, 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13])))
+    radial = upper / (1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13])))
     p1, p2 = row[8], row[9]
     xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
     yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
@@ -110,7 +107,7 @@ def project_point(row: Floats, x: float, y: float, z: float) -> tuple[float, flo
     zc = row[26] * x + row[27] * y + row[28] * z + row[31]
     if zc <= 0:
         return math.nan, math.nan
-    xd, yd = distort(row, np.divide(xc, zc), np.divide(yc, zc))
+    xd, yd = distort(row, xc / zc, yc / zc)
     return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
 
 
@@ -158,7 +155,7 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
     n = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
     d = 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13]))
     # divided once: this is the inner loop of the bundle adjustment
-    inverse = np.divide(1.0, d)
+    inverse = 1.0 / d
     radial = n * inverse
     dn = row[6] + r2 * (2 * row[7] + r2 * 3 * row[10])
     dd = row[11] + r2 * (2 * row[12] + r2 * 3 * row[13])
@@ -283,8 +280,8 @@ def _radial_start(row: Floats, rd: float) -> float:
         else:
             low = r
         step = 1e-7 * max(r, 1e-3)
-        slope = np.divide(_radial(row, r + step, fish) - _radial(row, r - step, fish), 2 * step)
-        new = r - np.divide(f, slope) if slope > 0 else -1.0
+        slope = (_radial(row, r + step, fish) - _radial(row, r - step, fish)) / (2 * step)
+        new = r - f / slope if slope > 0 else -1.0
         # Before the bracket is asked: at the root rounding puts a step on its end, and halving it would begin anew.
         if abs(new - r) < 1e-14 * max(1.0, r):
             return new
@@ -298,7 +295,7 @@ def _radial(row: Floats, r: float, fish: bool) -> float:
     if fish:
         return r * float(1 + s * (row[6] + s * (row[7] + s * (row[8] + s * row[9]))))
     n = 1 + s * (row[6] + s * (row[7] + s * row[10]))
-    return r * float(np.divide(n, 1 + s * (row[11] + s * (row[12] + s * row[13]))))
+    return r * float(n / (1 + s * (row[11] + s * (row[12] + s * row[13]))))
 
 
 @compiled
@@ -342,8 +339,8 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
             det = by_xy[0, 0] * by_xy[1, 1] - by_xy[0, 1] * by_xy[1, 0]
             if det <= 0:
                 break
-            sx = np.divide(by_xy[1, 1] * du - by_xy[0, 1] * dv, det)
-            sy = np.divide(by_xy[0, 0] * dv - by_xy[1, 0] * du, det)
+            sx = (by_xy[1, 1] * du - by_xy[0, 1] * dv) / det
+            sy = (by_xy[0, 0] * dv - by_xy[1, 0] * du) / det
             x, y = x + sx, y + sy
             if sx * sx + sy * sy < 1e-30 * (1 + x * x + y * y):
                 break

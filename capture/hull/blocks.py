@@ -64,7 +64,7 @@ def _decide(views: FieldViews, centre: Floats, radius: float) -> int:
             maybe_inside += 1
             continue
         # One pixel of slack: grid distances and their bilinear interpolation are not exactly 1-Lipschitz.
-        reach = np.divide(gain[view] * radius, distance - radius) + 1.0
+        reach = gain[view] * radius / (distance - radius) + 1.0
         pixels, tells = distance_in_view(values, layout, view, u, v)
         if pixels > reach:
             outside += 1

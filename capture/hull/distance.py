@@ -137,7 +137,7 @@ def _edge_band(level: Singles, band: float, out: Singles) -> None:
                 high_column = min(width - 1, int(np.floor(max(x0, x1) + band)))
                 for r in range(low_row, high_row + 1):
                     for q in range(low_column, high_column + 1):
-                        t = np.divide((q - x0) * dx + (r - y0) * dy, length2)
+                        t = ((q - x0) * dx + (r - y0) * dy) / length2
                         t = min(1.0, max(0.0, t))
                         ex = x0 + t * dx - q
                         ey = y0 + t * dy - r

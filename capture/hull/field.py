@@ -49,25 +49,25 @@ class FieldViews(NamedTuple):
 def distance_in_view(values: Singles, layout: Ints, view: int, u: float, v: float) -> tuple[float, bool]:
     """Return the signed distance (px) of a view at a pixel and whether the view can tell."""
     carves = layout[view, 5] == 1
-    width, height = layout[view, 1], layout[view, 2]
-    x, y = u - layout[view, 3], v - layout[view, 4]
-    if x >= 0.0 and y >= 0.0 and x <= width - 1 and y <= height - 1:
-        column, row = min(int(x), width - 2), min(int(y), height - 2)
-        fx, fy = x - column, y - row
-        at = layout[view, 0] + row * width + column
-        top = values[at] + fx * (values[at + 1] - values[at])
-        bottom = values[at + width] + fx * (values[at + width + 1] - values[at + width])
-        # Of a view that shows a part, the image has a rim of `RIM_PX` outside the frame: there it cannot tell.
-        rim = min(min(x, width - 1 - x), min(y, height - 1 - y))
-        return top + fy * (bottom - top), carves or rim >= RIM_PX - 0.5
-    if not (np.isfinite(x) and np.isfinite(y)):
+    if not (np.isfinite(u) and np.isfinite(v)):
         return (1e6, True) if carves else (-1e6, False)
+    start, width, height = layout[view, 0], layout[view, 1], layout[view, 2]
+    x, y = u - layout[view, 3], v - layout[view, 4]
     beyond_x = max(-x, x - (width - 1), 0.0)
     beyond_y = max(-y, y - (height - 1), 0.0)
-    away = np.sqrt(beyond_x * beyond_x + beyond_y * beyond_y)
-    if carves:
-        return away + 5.5, True  # the silhouette is MARGIN_PX away from the image's rim
-    return -away - 1.5, False
+    if beyond_x > 0.0 or beyond_y > 0.0:
+        away = np.sqrt(beyond_x * beyond_x + beyond_y * beyond_y)
+        if carves:
+            return away + 5.5, True  # the silhouette is MARGIN_PX away from the image's rim
+        return -away - 1.5, False
+    column, row = min(int(x), width - 2), min(int(y), height - 2)
+    fx, fy = x - column, y - row
+    at = start + row * width + column
+    top = values[at] + fx * (values[at + 1] - values[at])
+    bottom = values[at + width] + fx * (values[at + width + 1] - values[at + width])
+    # Of a view that shows a part, the image has a rim of `RIM_PX` outside the frame: there it cannot tell.
+    rim = min(min(x, width - 1 - x), min(y, height - 1 - y))
+    return top + fy * (bottom - top), carves or rim >= RIM_PX - 0.5
 
 
 @compiled

@@ -153,8 +153,7 @@ def _grey_evidence(
         for x in range(width):
             expected = centre[y, x] * gain
             value = np.float32(frame[y, x])
-            # Not `/`: the check for zero that compiled code makes for it keeps the loop from being vectorised.
-            sigmas = np.divide(scale * abs(value - expected), spread[y, x])
+            sigmas = scale * abs(value - expected) / spread[y, x]
             shaded = (value >= floor * expected) & (value <= highlight * expected) & (floor < np.float32(1.0))
             out[y, x] = np.uint8(0) if shaded else np.uint8(min(sigmas, most))
 
