@@ -71,16 +71,26 @@ def reconstruct_hulls(
     path: Path | str,
     options: HullOptions | None = None,
     *,
+    rows: range | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> HullReport:
-    """Reconstruct the hull of every frame of a ``silhouettes.h5`` into ``hull.h5``, from its mattes if it has any."""
+    """Reconstruct the hull of every frame of a ``silhouettes.h5`` into ``hull.h5``, from its mattes if it has any.
+
+    Args:
+        silhouettes: file to read. rig: cameras. path: file to write. options: how.
+        rows: only these frames, one after the other; None: all.
+        workers: threads; the result does not depend on it.
+        on_progress: called with (frames done, frames in all).
+    """
     chosen = options or HullOptions()
     if chosen.engine not in ("implicit", "exact"):
         raise InputError(f"hull engine must be implicit or exact, got '{chosen.engine}'")
     if chosen.engine == "exact" and chosen.tolerated:
         raise InputError("hull: the exact engine has no robust mode; take the implicit one")
-    names, count = mask_cameras(silhouettes)
+    names, frames = mask_cameras(silhouettes)
+    wanted = range(frames) if rows is None else rows
+    count = len(wanted)
     missing = [name for name in names if name not in rig.names]
     if missing:
         raise InputError(f"{silhouettes}: camera '{missing[0]}' is not in the rig, which has {', '.join(rig.names)}")
@@ -90,7 +100,7 @@ def reconstruct_hulls(
             f"the silhouettes have {len(names)}"
         )
     cameras = rig.subset(names)
-    codes = read_flags(silhouettes)
+    codes = read_flags(silhouettes)[wanted.start : wanted.stop]
     report = HullReport(
         np.zeros(count),
         np.zeros((count, len(names)), bool),
@@ -106,9 +116,9 @@ def reconstruct_hulls(
         matte = has_mattes(file)
         for first in range(0, count, _CHUNK):
             stop = min(count, first + _CHUNK)
+            here = slice(wanted.start + first, wanted.start + stop)
             masks: list[NDArray[Any]] = [
-                mattes_in(file, name, first, stop) if matte else masks_in(file, name, slice(first, stop))
-                for name in names
+                mattes_in(file, name, here.start, here.stop) if matte else masks_in(file, name, here) for name in names
             ]
 
             def make(offset: int, masks: list[NDArray[Any]] = masks, first: int = first) -> Hull:

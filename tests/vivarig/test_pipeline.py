@@ -30,7 +30,7 @@ from vivarig.pipeline.workers import LocalWorkers
 from vivarig.reporting import CommandReport
 
 UNTIL = "hull"
-#: Eight frames in three parts, in this process.
+#: Eight frames in three parts (hulls: in eight), in this process.
 SMALL = RunOptions(UNTIL, workers=1, part_frames=3)
 
 
@@ -126,11 +126,11 @@ def test_a_damaged_part_is_redone(finished: Path, tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patched, pytest.raises(InputError, match="stopped here"):
         patched.setattr(hull, "join", stop)
         run_recording(load_recording(place), SMALL)
-    assert len(made) == 3
+    assert len(made) == 8
     damaged = sorted((place / "results" / "parts" / "hull").glob("*.h5"))[1]
     damaged.write_bytes(damaged.read_bytes()[:-100])
     statuses(place)
-    assert made[3:] == [Span(2, 5)]
+    assert made[8:] == [Span(1, 2)]
     assert not differences(place, finished)
 
 

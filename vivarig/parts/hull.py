@@ -17,13 +17,15 @@ __all__ = ["join", "work"]
 
 
 def work(job: Job, phase: str, span: Span) -> None:
-    """Reconstruct the hulls of one part."""
+    """Reconstruct the hulls of one part, which lies within one of the silhouettes."""
+    around = next(part for part in job.spans("silhouettes") if part.meets(span))
     with progress_callback(f"hull {span}") as on_progress:
         reconstruct_hulls(
-            job.path("silhouettes", "masks", span),
+            job.path("silhouettes", "masks", around),
             job.recording.need_rig(),
             job.path("hull", phase, span),
             verb.hull_options(job.plans["hull"].arguments),
+            rows=range(span.first - around.first, span.last - around.first),
             workers=1,
             on_progress=on_progress,
         )

@@ -20,7 +20,7 @@ from capture.masks import LikeliestMasks
 from capture.recording import Recording, load_recording
 from capture.results import open_results
 from vivarig.pipeline.fingerprints import digest_of_path
-from vivarig.pipeline.spans import LENGTH, Span, cut
+from vivarig.pipeline.spans import HULL_SHARE, LENGTH, Span, cut
 
 __all__ = ["Job", "PartMasks", "StagePlan", "leftovers", "span_of"]
 
@@ -76,7 +76,10 @@ class Job:
     def spans(self, stage: str) -> tuple[Span, ...]:
         """Return the parts of a stage, in order."""
         chosen = getattr(self.plans[stage].arguments, "frames", None) if stage in self.plans else None
-        return cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
+        spans = cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
+        if stage == "hull":
+            return tuple(part for span in spans for part in cut(span, -(-len(span) // HULL_SHARE)))
+        return spans
 
     def check_start(self) -> None:
         """Refuse to start the track at a frame that is not tracked: no part would see it, and none would say so."""

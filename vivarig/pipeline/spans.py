@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["LENGTH", "MARGIN", "Span", "cut"]
+__all__ = ["HULL_SHARE", "LENGTH", "MARGIN", "Span", "cut"]
 
 LENGTH = 160
 """Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
 
 MARGIN = 4
 """Frames that a part is tracked beyond its ends, to be compared with its neighbours."""
+
+HULL_SHARE = 4
+"""Parts of the hulls in one of the silhouettes: small ones fill the time in which others wait."""
 
 _WORTH_TWO = 80
 
