@@ -1,6 +1,6 @@
 """Draw the picture of the README: a tracked recording's surface, virtual markers and skeleton over its own images.
 
-python docs/images/tracked.py demo/mouse docs/images/tracked_mouse.jpg --frames 20 62 --cameras cam02 cam04 cam07
+python docs/images/tracked.py demo/mouse docs/images/tracked_mouse.jpg --frames 20 --cameras cam02 cam04 cam07
 """
 
 from __future__ import annotations
