@@ -138,5 +138,5 @@ def test_without_torch_one_line_says_what_to_install(monkeypatch):
         return real(name, *args)
 
     monkeypatch.setattr("tracking.gplvm_training.importlib.import_module", absent)
-    with pytest.raises(InputError, match=r"'torch' is not installed.*pip install 'vivarig\[train\]'"):
+    with pytest.raises(InputError, match=r"'torch' is not installed.*pip install -e '\.\[train\]'"):
         train_gplvm(gait(np.linspace(0, 6, 9)), CHART, GplvmOptions(), np.random.default_rng(0), **NAMES)
