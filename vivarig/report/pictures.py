@@ -22,6 +22,7 @@ from vivarig.report.findings import Findings, SkeletonFindings
 __all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE, BONE, JOINT = (80, 200, 80), (200, 160, 60), (60, 160, 255), (255, 255, 255), (60, 60, 230)
+RIM = (60, 60, 60)
 TILE_WIDTH = 320
 _PAPER = 250
 """Grey level of the page, for what is left of a row."""
@@ -66,6 +67,7 @@ def stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame
     for joint, parent in enumerate(skeleton.parents):
         if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
             a, b = (tuple(int(n) for n in np.round(np.clip(pixels[k], -9999, 9999))) for k in (joint, parent))
+            cv2.line(image, a, b, RIM, scale + 2, cv2.LINE_AA)  # white bones are to be seen on white fur, too
             cv2.line(image, a, b, BONE, scale, cv2.LINE_AA)
     for pixel in pixels[np.isfinite(pixels).all(1)]:
         cv2.circle(
