@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.crane_runs import CRANE, Case, CraneSubject, run_cases
-from tracking.solver import Settings
+from tracking.solver_settings import Settings
 from tracking.tracker import TrackerSettings
 
 __all__ = ["ablation_table"]

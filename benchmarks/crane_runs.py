@@ -31,7 +31,8 @@ from tracking.pose_chart import fit_pose_chart
 from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.quad_sizes import fit_sizes
 from tracking.quads import QuadPose
-from tracking.solver import FrameSolver, Settings
+from tracking.solver import FrameSolver
+from tracking.solver_settings import Settings
 from tracking.surface import Surface
 from tracking.template import Template, coarse_template
 from tracking.tracker import Track, Tracker, TrackerSettings

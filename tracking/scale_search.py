@@ -12,7 +12,8 @@ from calibration.rig import Rig
 from tracking.contours import Observation
 from tracking.initialisation import Finder
 from tracking.quads import QuadPose
-from tracking.solver import FrameFit, FrameSolver, Settings
+from tracking.solver import FrameFit, FrameSolver
+from tracking.solver_settings import Settings
 from tracking.subject import Subject, scaled_subject
 
 __all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver"]

@@ -27,7 +27,8 @@ from tracking.motion_transfer import transferred
 from tracking.quads import QuadPose, QuadRig
 from tracking.scale_search import Found, make_solver
 from tracking.shaped_subject import Shaped, Shaper
-from tracking.solver import FrameFit, FrameSolver, Settings
+from tracking.solver import FrameFit, FrameSolver
+from tracking.solver_settings import Settings
 from tracking.subject import Subject, scaled_subject
 
 __all__ = ["Adaptation", "adapt_shape"]

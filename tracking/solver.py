@@ -26,67 +26,12 @@ from tracking.prior import Prior, require_rig
 from tracking.quads import QuadPose
 from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import Matches, OutlineMatcher, PackedObservation
+from tracking.solver_settings import Settings
 from tracking.surface_term import match_surface
 from tracking.template import STEP_VERTICES, Template, coarse_template
 from tracking.texture_term import FrameMarks, face_frames, match_marks
 
-__all__ = ["FrameFit", "FrameSolver", "Settings", "Template"]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the terms weigh against each other. Lengths are in thousandths of the subject's size (mm for a person).
-
-    Attributes:
-        contour_sigma: 1 sigma of an outline sample, beside the template's own spread where that is known.
-        contour_length: length of outline whose errors are one and the same.
-        robust: robust scales of the local steps, first to last; a residual of this size counts a quarter.
-        latent_robust: robust scales of the latent steps.
-        calm: after a step the robust scale is at most this many times its length.
-        settled: a step at the last scale that is shorter ends the fit.
-        samples: outline samples per view.
-        coarse_samples: samples per view of the steps before the last scale.
-        reach: pairs further apart are not made, as a multiple of the robust scale.
-        shift_sigma, turn_sigma: how far a quad lies from the prior's, rad for the turn.
-        variance_weight: weight of log sigma^2(x).
-        pair_weight: weight of the neighbours' Gaussians learned from the training poses.
-        pair_shift, pair_turn: their floors, thousandths and rad.
-        bend, length, twist: weights of the rigidity term, 1 / (sigma in thousandths).
-        predict_shift, predict_turn: how far the next frame lies from the prediction.
-        mark_sigma: 1 sigma of a mark of the skin's texture.
-        mark_robust: a mark this far from its spot counts a quarter.
-        latent_only: leave the quads on the manifold (for ablation).
-        one_sided: leave out the pairs from observed to model outline (for ablation).
-        hull: fit to the observation's surface (hull or mesh) instead of the outlines (for comparison).
-        descent: this many steps down the gradient (Adam) for each Gauss-Newton step (for ablation); 0 is off.
-    """
-
-    contour_sigma: float = 8.0
-    contour_length: float = 25.0
-    robust: tuple[float, ...] = (60.0, 45.0, 32.0, 24.0, 20.0, 20.0)
-    latent_robust: tuple[float, ...] = (120.0, 90.0, 70.0)
-    calm: float = 3.0
-    settled: float = 1.5
-    samples: int = 160
-    coarse_samples: int = 100
-    reach: float = 4.0
-    shift_sigma: float = 10.0
-    turn_sigma: float = 0.07
-    variance_weight: float = 1.0
-    pair_weight: float = 1.0
-    pair_shift: float = 4.0
-    pair_turn: float = 0.04
-    bend: float = 0.01
-    length: float = 0.05
-    twist: float = 0.005
-    predict_shift: float = 200.0
-    predict_turn: float = 1.5
-    mark_sigma: float = 2.0
-    mark_robust: float = 10.0
-    latent_only: bool = False
-    one_sided: bool = False
-    hull: bool = False
-    descent: int = 0
+__all__ = ["FrameFit", "FrameSolver"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,8 @@ from tracking.pose_chart import fit_pose_chart
 from tracking.prior import LinearPrior, fit_linear_prior
 from tracking.quads import QuadPose
 from tracking.rasteriser import cast_masks
-from tracking.solver import FrameSolver, Settings
+from tracking.solver import FrameSolver
+from tracking.solver_settings import Settings
 from tracking.template import Template
 from tracking.texture_term import FrameMarks, bind_tracks, match_marks
 from tracking.tracker import Tracker, TrackerSettings

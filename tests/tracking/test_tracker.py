@@ -26,7 +26,8 @@ from tracking.quads import QuadPose
 from tracking.rasteriser import cast_masks
 from tracking.rigidity import rigidity_term
 from tracking.silhouette_term import OutlineMatcher
-from tracking.solver import FrameSolver, Settings
+from tracking.solver import FrameSolver
+from tracking.solver_settings import Settings
 from tracking.surface import Surface
 from tracking.template import Template
 from tracking.tracker import Tracker
