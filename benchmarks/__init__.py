@@ -1,1 +1,1 @@
-"""One script per measured claim, peers run beside it."""
+"""One script per measured claim: `python -m benchmarks.NAME`, last line JSON. What they share lies in the folders."""

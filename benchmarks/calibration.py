@@ -4,7 +4,7 @@
     python -m benchmarks.calibration --studio 50     # and 50 synthetic rigs of 8 cameras
 
 All three solve the same detections of the same training frames, each as it ships: lenses and poses from nothing.
-The held-out corners are triangulated by one routine for all three (`calibration.accuracy.measure`).
+The held-out corners are triangulated by one routine for all three (`calibration.accuracy.measures.measure`).
 
 The webcams do not run in step: one is 0.6 frames late. So there are two rounds. *raw*: detections as found, our
 time offsets switched off. *in step*: the same detections moved to a common clock by our offsets, before any of the
@@ -27,17 +27,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers import run_peer
-from benchmarks.reference_kernel import reference_kernel_s
-from benchmarks.studio_boards import studio_coverage
-from calibration.accuracy import HeldOut, held_out_frames, measure
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import Rig
-from calibration.rig_solver import SolveOptions, solve_rig, start_lenses
-from calibration.session import open_session
-from calibration.sightings import Sightings, merge_sightings
-from calibration.transforms import RigidTransform, rotation_from_vector
-from vivarig.board_footage import detect_session
+from benchmarks.measuring.reference_kernel import reference_kernel_s
+from benchmarks.measuring.studio_boards import studio_coverage
+from benchmarks.peers.running import run_peer
+from calibration.accuracy.measures import HeldOut, held_out_frames, measure
+from calibration.boards.session import open_session
+from calibration.boards.sightings import Sightings, merge_sightings
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from calibration.solving.rig_solver import SolveOptions, solve_rig, start_lenses
+from vivarig.calibration_stage.board_footage import detect_session
 
 ROOT = Path(__file__).resolve().parent.parent
 SESSIONS = ("charuco_calibration", "4_cam_recording")

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.memory_watch import watch_memory
-from benchmarks.recording_cuts import cut_recording, there_and_back
-from benchmarks.reference_kernel import reference_kernel_s
+from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
+from benchmarks.measuring.reference_kernel import reference_kernel_s
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 from vivarig.pipeline.workers import LocalWorkers
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import run_peer
-from calibration.arrays import Floats
-from tracking.gplvm_training import GplvmOptions, train_gplvm
-from tracking.pose_chart import PoseChart
+from benchmarks.peers.running import run_peer
+from calibration.foundation.arrays import Floats
+from tracking.priors.gplvm_training import GplvmOptions, train_gplvm
+from tracking.priors.pose_chart import PoseChart
 
 __all__ = ["gplvm_against_gpy", "training_poses"]
 

@@ -24,13 +24,13 @@ import trimesh
 from skimage.measure import marching_cubes
 
 from benchmarks.silhouettes import steady_speed
-from calibration.cameras import LensCamera
-from calibration.rig import Rig
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.rig import Rig
 from capture.hull import exact_hull, implicit_hull, mesh_silhouette
 from capture.hull.contours import mask_contours, outline_of
 from capture.hull.exact import TOLERANCE_PX, cone
 from capture.hull.implicit import gather
-from capture.recording import load_recording
+from capture.recordings.recording import load_recording
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_data" / "mouse"
 T = TypeVar("T")

@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.memory_watch import watch_memory
-from benchmarks.recording_cuts import cut_recording, there_and_back
+from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
 
 COMMANDS = ("silhouettes", "hull")
 

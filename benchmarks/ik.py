@@ -17,15 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers import run_peer
-from benchmarks.reference_kernel import reference_kernel_s
-from skeleton.actor import sample_actor
+from benchmarks.measuring.reference_kernel import reference_kernel_s
+from benchmarks.peers.running import run_peer
+from skeleton.actors.actor import sample_actor
 from skeleton.bodies import load_body
+from skeleton.inverse_kinematics.scaling import scale_body
+from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
+from skeleton.model_files.osim import IkSetup, OsimModel, read_ik_setup, read_osim
 from skeleton.motion_files import read_trc
 from skeleton.motions import make_motion
-from skeleton.osim import IkSetup, OsimModel, read_ik_setup, read_osim
-from skeleton.scaling import scale_body
-from skeleton.spring_ik import Springs, fit_skeleton
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import h5py
 
-from benchmarks.memory_watch import watch_memory
-from benchmarks.recording_cuts import cut_recording, there_and_back
+from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
 from vivarig.pipeline import RunOptions, run_recording
 
 _SHORT = 60

@@ -19,15 +19,15 @@ import cv2
 import h5py
 import numpy as np
 
-from benchmarks.crane import data_folder
-from calibration.arrays import Floats
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import Rig, load_rig, save_rig
-from calibration.transforms import RigidTransform, rotation_from_vector
-from calibration.world_frame import moved_rig
-from capture.recording import Footage, Recording, load_recording, save_recording
-from capture.results import open_results
-from capture.video import read_frames
+from benchmarks.crane.sequence import data_folder
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig, load_rig, save_rig
+from calibration.foundation.arrays import Floats
+from calibration.foundation.result_files import open_results
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from calibration.solving.world_frame import moved_rig
+from capture.recordings.recording import Footage, Recording, load_recording, save_recording
+from capture.recordings.video import read_frames
 from vivarig.cli import main as vivarig
 
 CAMERAS = ("back", "mid", "side", "top")

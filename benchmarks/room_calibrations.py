@@ -22,16 +22,16 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.cameras import Camera, LensCamera, PinholeLens
-from calibration.rig import Rig, load_rig
-from calibration.transforms import RigidTransform
-from capture.background import load_background
+from calibration.cameras.camera import Camera, LensCamera, PinholeLens
+from calibration.cameras.rig import Rig, load_rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.geometry.transforms import RigidTransform
+from capture.backgrounds.background import load_background
 from capture.hull import implicit_hull
+from capture.recordings.video import read_frames
 from capture.silhouettes import Cleaning
 from capture.silhouettes.cleanup import silhouette_of
 from capture.silhouettes.difference import PlateModel
-from capture.video import read_frames
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("cam1", "cam2", "cam3", "cam4")

@@ -22,18 +22,18 @@ import cv2
 import h5py
 import numpy as np
 
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import Rig, save_rig
-from calibration.transforms import RigidTransform
-from capture.background_appearance import disc
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig, save_rig
+from calibration.geometry.transforms import RigidTransform
+from capture.backgrounds.appearance import disc
 from capture.hull import mesh_silhouette, overlap
-from capture.masks import MaskFlag, read_masks
-from capture.recording import Footage, Recording, load_recording, save_recording
+from capture.recordings.masks import MaskFlag, read_masks
+from capture.recordings.recording import Footage, Recording, load_recording, save_recording
+from capture.recordings.video import read_frames, write_video
 from capture.silhouettes import ModelOptions, segment_recording
 from capture.silhouettes.models import is_grey
 from capture.silhouettes.segment import learn_models
 from capture.silhouettes.sitting import SITTING_MARGIN
-from capture.video import read_frames, write_video
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 MODELS = ("plate", "mixture", "moving", "mog2", "knn")

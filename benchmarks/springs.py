@@ -13,12 +13,12 @@ import json
 
 import numpy as np
 
-from skeleton.actor import Actor, sample_actor
-from skeleton.marker_sets import MarkerSet, builtin_markers
+from skeleton.actors.actor import Actor, sample_actor
+from skeleton.bodies.marker_sets import MarkerSet, builtin_markers
+from skeleton.inverse_kinematics.spring_ik import fit_skeleton
+from skeleton.inverse_kinematics.spring_window import fit_smoothly
 from skeleton.motions import make_motion, motion_names
-from skeleton.spring_ik import fit_skeleton
-from skeleton.spring_window import fit_smoothly
-from skeleton.tree import Pose
+from skeleton.tree.joint_tree import Pose
 
 NOISE_MM, RATE_HZ, FRAMES = 1.0, 50.0, 30
 #: Uniform standard deviations of the sweep, for a mouse; larger bodies in proportion.

@@ -14,12 +14,12 @@ import time
 import cv2
 import numpy as np
 
-from benchmarks.reference_kernel import reference_kernel_s
-from capture.studio.acting import perform
-from capture.studio.film import film_cameras
-from capture.studio.options import StudioOptions
-from capture.studio.rigs import ring_rig
-from skeleton.actor import sample_actor
+from benchmarks.measuring.reference_kernel import reference_kernel_s
+from calibration.cameras.ring import ring_rig
+from capture.studio.films.acting import perform
+from capture.studio.films.film import film_cameras
+from capture.studio.scene.options import StudioOptions
+from skeleton.actors.actor import sample_actor
 from skeleton.motions import make_motion
 
 CAMERAS, FRAMES = 4, 12

@@ -19,20 +19,20 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from benchmarks.recording_cuts import SAMPLES
-from calibration.arrays import Floats
-from calibration.transforms import fit_rigid, vector_from_rotation
-from capture.masks import read_masks
-from capture.recording import load_recording
+from benchmarks.measuring.recording_cuts import SAMPLES
+from calibration.foundation.arrays import Floats
+from calibration.geometry.transforms import fit_rigid, vector_from_rotation
+from capture.recordings.masks import read_masks
+from capture.recordings.recording import load_recording
+from capture.recordings.video import read_frames
 from capture.silhouettes.segment import segment_recording
-from capture.video import read_frames
-from skeleton.actor import build_actor
-from tracking.contours import observe
-from tracking.feature_tracks import FeatureTracks, follow
-from tracking.markers import carried_points
-from tracking.scale_search import find_scale_and_poses, make_solver
-from tracking.subject import Subject, load_subject, scaled_subject
-from tracking.tracker import Track, Tracker
+from skeleton.actors.actor import build_actor
+from tracking.adapting.scale_search import find_scale_and_poses, make_solver
+from tracking.fitting.markers import carried_points
+from tracking.observations.contours import observe
+from tracking.observations.feature_tracks import FeatureTracks, follow
+from tracking.sequence.tracker import Track, Tracker
+from tracking.subjects.subject import Subject, load_subject, scaled_subject
 
 UP = np.array([0.0, 0.0, 1.0])
 FEWEST = 25

@@ -21,12 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.crane import Crane
-from benchmarks.crane_ablations import ablation_table
-from benchmarks.crane_builtin import CONDITIONS as BUILTIN_CONDITIONS
-from benchmarks.crane_builtin import builtin_table
-from benchmarks.crane_drill import failure_drill
-from benchmarks.crane_runs import (
+from benchmarks.crane.ablations import ablation_table
+from benchmarks.crane.builtin import CONDITIONS as BUILTIN_CONDITIONS
+from benchmarks.crane.builtin import builtin_table
+from benchmarks.crane.drill import failure_drill
+from benchmarks.crane.runs import (
     CONDITIONS,
     Case,
     CraneSubject,
@@ -35,11 +34,12 @@ from benchmarks.crane_runs import (
     representation_mm,
     run_cases,
 )
-from benchmarks.crane_speed import tracking_fps
+from benchmarks.crane.sequence import Crane
+from benchmarks.crane.speed import tracking_fps
 from benchmarks.gplvm import gplvm_against_gpy
-from calibration.arrays import Floats
-from tracking.deformation import CageRig
-from tracking.green import green_coordinates
+from calibration.foundation.arrays import Floats
+from tracking.quads.deformation import CageRig
+from tracking.quads.green import green_coordinates
 from vivarig.api import evaluate, run
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"

@@ -11,12 +11,12 @@ import time
 
 import numpy as np
 
-from benchmarks.peers import run_peer
-from benchmarks.reference_kernel import reference_kernel_s
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import Rig
-from calibration.transforms import RigidTransform, vector_from_rotation
-from calibration.triangulation import triangulate, triangulate_linear
+from benchmarks.measuring.reference_kernel import reference_kernel_s
+from benchmarks.peers.running import run_peer
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.cameras.triangulation import triangulate, triangulate_linear
+from calibration.geometry.transforms import RigidTransform, vector_from_rotation
 
 POINTS, CAMERAS = 20_000, 8
 #: The peer's robust mode takes minutes on all points: it gets the first so many, and the time is per point.

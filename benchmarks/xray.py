@@ -20,15 +20,15 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Floats, Ints
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import load_rig
-from calibration.transforms import RigidTransform, rotation_from_vector
-from calibration.xray_bundle import CubeObservations, adjust_bundle
-from calibration.xray_cube import load_cube
-from capture.recording import load_recording
-from capture.results import open_results
-from capture.studio.truth import load_truth
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import load_rig
+from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.foundation.result_files import open_results
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from calibration.xray.bundle import CubeObservations, adjust_bundle
+from calibration.xray.cube import load_cube
+from capture.recordings.recording import load_recording
+from capture.studio.scene.truth import load_truth
 from tracking.beads.clip import ArrayClip, track_clip
 from tracking.beads.session import follow_beads, reconstruct
 from tracking.beads.store import load_maps, load_tracks

@@ -1,1 +1,4 @@
-"""Cameras, rigs and everything that measures with them: the ground floor, importing no sibling package."""
+"""Cameras and how they are calibrated; the habits that every package shares lie in `foundation`.
+
+Imports no other package of ours.
+"""

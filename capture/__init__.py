@@ -1,1 +1,4 @@
-"""Recordings, video, silhouettes, visual hulls and the studio that films synthetic ones."""
+"""What cameras film: recordings, backgrounds, silhouettes, hulls, and the studio that films what is known.
+
+Imports `calibration` and `skeleton`.
+"""

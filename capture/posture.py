@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats
-from calibration.files import write_text
+from calibration.foundation.arrays import Floats
+from calibration.foundation.files import write_text
 from capture.hull.result import Hull
 
 __all__ = ["PostureTable", "SolidMoments", "posture_table", "solid_moments", "write_posture"]

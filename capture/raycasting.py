@@ -16,9 +16,9 @@ import libusb_package
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.arrays import Bools, Floats, Singles
-from calibration.cameras import Camera
-from calibration.errors import InputError
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Bools, Floats, Singles
+from calibration.foundation.errors import InputError
 
 __all__ = ["Hits", "SurfaceScene", "cast_silhouette", "open3d"]
 

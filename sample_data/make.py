@@ -17,27 +17,27 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.boards import Board
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.rig import Rig
-from calibration.transforms import RigidTransform, rotation_from_vector
-from capture.recording import Recording
-from capture.studio.acting import Performance, perform
-from capture.studio.board_sessions import wave_board, write_session
-from capture.studio.film import film_cameras
-from capture.studio.intensifier import Intensifier
-from capture.studio.light_images import LightView
-from capture.studio.options import StudioOptions
-from capture.studio.phantoms import GridPlate, bead_box
-from capture.studio.recording_writer import write_films
-from capture.studio.rigs import look_at, ring_rig
-from capture.studio.sensor import Sensor
-from capture.studio.stage import build_stage
-from capture.studio.xray_images import XrayOptions, XrayView
-from capture.studio.xray_recording import write_cube_session, write_xray_films
-from capture.video import read_frames
-from skeleton.actor import sample_actor
+from calibration.boards.board import Board
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.cameras.ring import look_at, ring_rig
+from calibration.foundation.arrays import Floats
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from capture.recordings.recording import Recording
+from capture.recordings.video import read_frames
+from capture.studio.films.acting import Performance, perform
+from capture.studio.films.board_sessions import wave_board, write_session
+from capture.studio.films.film import film_cameras
+from capture.studio.films.recording_writer import write_films
+from capture.studio.films.xray_recording import write_cube_session, write_xray_films
+from capture.studio.light.light_images import LightView
+from capture.studio.light.sensor import Sensor
+from capture.studio.scene.options import StudioOptions
+from capture.studio.scene.stage import build_stage
+from capture.studio.xray.intensifier import Intensifier
+from capture.studio.xray.phantoms import GridPlate, bead_box
+from capture.studio.xray.xray_images import XrayOptions, XrayView
+from skeleton.actors.actor import sample_actor
 from skeleton.motions import make_motion
 
 HERE = Path(__file__).parent

@@ -1,1 +1,4 @@
-"""Articulated bodies, their skinned actors, motion files and inverse kinematics."""
+"""Articulated bodies: trees of joints, actors with skin, motions, inverse kinematics and what is read off a motion.
+
+Imports `calibration`.
+"""

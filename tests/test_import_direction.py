@@ -1,57 +1,129 @@
-"""Who may import whom (DESIGN): checked by parsing the source, with a planted violation that proves the check."""
+"""Who may import whom (docs/architecture.md): packages and the folders in them, checked by parsing the source."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+#: Every folder (and module that lies outside one), lowest first: each imports only what stands before it.
+ORDER = (
+    "calibration.foundation", "calibration.geometry", "calibration.cameras", "calibration.rig_formats",
+    "calibration.bundle", "calibration.boards", "calibration.solving", "calibration.accuracy", "calibration.xray",
+    "skeleton.tree", "skeleton.bodies", "skeleton.actors", "skeleton.model_files", "skeleton.motion_files",
+    "skeleton.motions", "skeleton.analysis", "skeleton.inverse_kinematics",
+    "capture.recordings", "capture.raycasting", "capture.hull", "capture.posture", "capture.backgrounds",
+    "capture.silhouettes.subjects", "capture.silhouettes", "capture.studio.scene", "capture.studio.light",
+    "capture.studio.xray", "capture.studio.films",
+    "tracking.quads", "tracking.priors", "tracking.subjects", "tracking.observations", "tracking.terms",
+    "tracking.fitting", "tracking.sequence", "tracking.adapting", "tracking.beads",
+    "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
+    "vivarig.report", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage",
+    "vivarig.viewer", "vivarig.api", "vivarig.commands", "vivarig.cli",
+)  # fmt: skip
+PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
+#: Packages that do not import each other although one stands before the other: none but these may.
 MAY_IMPORT = {
-    "calibration": set(),
-    "skeleton": {"calibration"},
-    "capture": {"calibration", "skeleton"},
-    "tracking": {"calibration", "skeleton", "capture"},
-    "vivarig": {"calibration", "skeleton", "capture", "tracking"},
+    "calibration": {"calibration"},
+    "skeleton": {"calibration", "skeleton"},
+    "capture": {"calibration", "skeleton", "capture"},
+    "tracking": {"calibration", "skeleton", "capture", "tracking"},
+    "vivarig": {"calibration", "skeleton", "capture", "tracking", "vivarig"},
 }
+MOST_MODULES = 16
 
 
-def violations(package: str, source: str, name: str) -> list[str]:
-    """Return the imports of a source text that its package may not make."""
+def place_of(module: str) -> str | None:
+    """Return the folder of a module as `ORDER` names it, None if it names none (a package's own docstring)."""
+    fits = [place for place in ORDER if module == place or module.startswith(f"{place}.")]
+    return max(fits, key=len, default=None)
+
+
+def modules_of(node: ast.AST) -> list[str]:
+    """Return the modules that a statement imports; ``from folder import module`` names the module."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def violations(module: str, source: str) -> list[str]:
+    """Return the imports of a source text that its folder may not make."""
     found = []
+    package, own = module.split(".")[0], place_of(module)
     for node in ast.walk(ast.parse(source)):
-        modules = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            modules = [node.module]
-        for module in modules:
-            top = module.split(".")[0]
-            others = (set(MAY_IMPORT) | {"tests", "benchmarks", "sample_data"}) - {package} - MAY_IMPORT[package]
-            if top in others:
-                found.append(f"{name}:{node.lineno}: {package} may not import {module}")
+        for target in modules_of(node):
+            top, other = target.split(".")[0], place_of(target)
+            if top in ("tests", "benchmarks", "sample_data") or (top in PACKAGES and top not in MAY_IMPORT[package]):
+                found.append(f"{module}:{node.lineno}: {package} may not import {target}")  # type: ignore[attr-defined]
+            elif own and other and ORDER.index(other) > ORDER.index(own):
+                found.append(f"{module}:{node.lineno}: {own} may not import {target}")  # type: ignore[attr-defined]
     return found
 
 
-def test_packages_import_downwards_only() -> None:
-    found = []
-    for package in MAY_IMPORT:
-        for file in sorted((REPOSITORY / package).rglob("*.py")):
-            found += violations(package, file.read_text(), str(file.relative_to(REPOSITORY)))
-    assert found == []
+def sources() -> dict[str, Path]:
+    """Return every module of ours with its file."""
+    files = [file for package in PACKAGES for file in sorted((REPOSITORY / package).rglob("*.py"))]
+    return {".".join(file.relative_to(REPOSITORY).with_suffix("").parts): file for file in files}
+
+
+def test_folders_import_downwards_only() -> None:
+    assert [line for module, file in sources().items() for line in violations(module, file.read_text())] == []
 
 
 def test_the_check_can_fail() -> None:
-    planted = "def f():\n    from tracking.green import deform\n"
-    assert violations("capture", planted, "planted.py") == ["planted.py:2: capture may not import tracking.green"]
+    upward = "def f():\n    from tracking.quads.green import deform\n"
+    assert violations("capture.hull.field", upward) == [
+        "capture.hull.field:2: capture may not import tracking.quads.green.deform"
+    ]
+    sideways = "from tracking.sequence import tracker\n"
+    assert violations("tracking.terms.energy", sideways) == [
+        "tracking.terms.energy:1: tracking.terms may not import tracking.sequence.tracker"
+    ]
+    assert violations("tracking.sequence.tracker", "from tracking.terms.energy import Energy\n") == []
+
+
+def test_every_module_has_its_place() -> None:
+    free = {"calibration", "skeleton", "capture", "capture.studio", "tracking", "vivarig"}
+    assert [m for m in sources() if place_of(m) is None and m.removesuffix(".__init__") not in free] == []
+
+
+def test_every_folder_says_what_it_holds() -> None:
+    for package in PACKAGES:
+        for folder in {file.parent for file in (REPOSITORY / package).rglob("*.py")}:
+            assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+
+
+def test_no_folder_is_crowded() -> None:
+    """One file per verb in the commands is no crowd: each is known by its verb."""
+    for package in PACKAGES:
+        for folder in {file.parent for file in (REPOSITORY / package).rglob("*.py")} - {
+            REPOSITORY / "vivarig/commands"
+        }:
+            modules = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
+            assert len(modules) <= MOST_MODULES, folder
+
+
+def test_only_the_lazy_doors_import_by_name() -> None:
+    """Libraries that may be missing, the command line's verbs, and what ``import vivarig`` gives; nothing else."""
+    users = [module for module, file in sources().items() if "import_module(" in file.read_text()]
+    assert users == [
+        "skeleton.motion_files.optional", "capture.raycasting", "tracking.priors.gplvm_training",
+        "vivarig.__init__", "vivarig.cli",
+    ]  # fmt: skip
 
 
 def test_only_one_module_imports_open3d() -> None:
     """open3d needs its USB library loaded first, which capture/raycasting.py does."""
-    users = [
-        str(file.relative_to(REPOSITORY))
-        for package in MAY_IMPORT
-        for file in (REPOSITORY / package).rglob("*.py")
-        if re.search(r"^\s*import open3d|import_module\(.open3d", file.read_text(), re.MULTILINE)
-    ]
-    assert users == ["capture/raycasting.py"]
+    pattern = re.compile(r"^\s*import open3d|import_module\(.open3d", re.MULTILINE)
+    assert [module for module, file in sources().items() if pattern.search(file.read_text())] == ["capture.raycasting"]
+
+
+def test_names_in_all_exist() -> None:
+    for name in ("calibration.cameras.camera", "tracking.sequence.tracker", "vivarig.api"):
+        module = importlib.import_module(name)
+        assert all(hasattr(module, word) for word in module.__all__), name

@@ -1,1 +1,4 @@
-"""The template surface: oriented quads, cage, Green coordinates, pose prior, tracker, and X-ray beads."""
+"""From silhouettes to a tracked surface, and from X-ray images to tracked beads.
+
+Imports `calibration`, `skeleton` and `capture`.
+"""

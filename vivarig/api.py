@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capture.recording import Recording, load_recording
-from skeleton.scoring import JointScores, score_joints
-from vivarig.evaluation import common_joints, load_estimate, load_joint_map, load_truth
+from capture.recordings.recording import Recording, load_recording
+from skeleton.analysis.scoring import JointScores, score_joints
+from vivarig.console.reporting import CommandReport
+from vivarig.evaluation.scores import common_joints, load_estimate, load_joint_map, load_truth
+from vivarig.jobs.cutting import LENGTH
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
-from vivarig.pipeline.spans import LENGTH
 from vivarig.pipeline.stages import options_of, run_stage
-from vivarig.report.findings import Findings, load_findings
-from vivarig.reporting import CommandReport
+from vivarig.results.findings import Findings, load_findings
 
 __all__ = [
     "evaluate",

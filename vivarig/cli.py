@@ -17,9 +17,9 @@ from types import ModuleType
 
 from threadpoolctl import threadpool_limits
 
-from calibration.errors import VivarigError, nearest, one_line
-from vivarig import __version__
-from vivarig.reporting import CommandReport, write_json
+from calibration.foundation.errors import VivarigError, nearest, one_line
+from vivarig.console.reporting import CommandReport, write_json
+from vivarig.version import __version__
 
 __all__ = ["VERBS", "main"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibration.cameras import LensCamera
-from calibration.transforms import quaternion_from_rotation
+from calibration.cameras.camera import LensCamera
+from calibration.geometry.transforms import quaternion_from_rotation
 from capture.hull.store import read_hull
-from vivarig.report.findings import Findings
 from vivarig.report.pictures import overlay
+from vivarig.results.findings import Findings
 
 __all__ = ["Viewer"]
 

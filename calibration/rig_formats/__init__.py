@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibration.errors import InputError, nearest
-from calibration.rig import Rig
+from calibration.cameras.rig import Rig
+from calibration.foundation.errors import InputError, nearest
 from calibration.rig_formats.matlab_formats import DANNCE
 from calibration.rig_formats.opencv_formats import EASYMOCAP, JARVIS, OPENCV
 from calibration.rig_formats.qualisys import QUALISYS

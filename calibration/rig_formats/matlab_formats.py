@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-from calibration.arrays import HUGE, Floats
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.files import atomic_path
-from calibration.matlab_files import read_matlab
-from calibration.rig import Rig
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import HUGE, Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import atomic_path
+from calibration.rig_formats.matlab_files import read_matlab
 from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
 
 __all__ = ["DANNCE"]

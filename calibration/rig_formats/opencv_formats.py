@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from calibration.arrays import HUGE, Floats
-from calibration.cameras import FisheyeLens, Lens, LensCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.files import write_text
-from calibration.rig import Rig
+from calibration.cameras.camera import FisheyeLens, Lens, LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import HUGE, Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_text
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from calibration.rig_formats.opencv_storage import looks_like_storage, read_storage, yaml_storage
 from calibration.rig_formats.rig_format import (
     Holds,
@@ -23,7 +24,6 @@ from calibration.rig_formats.rig_format import (
     padded,
     scaled_pose,
 )
-from calibration.transforms import rotation_from_vector, vector_from_rotation
 
 __all__ = ["EASYMOCAP", "JARVIS", "OPENCV"]
 

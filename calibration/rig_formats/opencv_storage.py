@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import read_text
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text
 
 __all__ = ["looks_like_storage", "read_storage", "yaml_storage"]
 

@@ -8,11 +8,11 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from calibration.arrays import HUGE
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
-from calibration.rig import Rig
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import HUGE
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
 from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
 
 __all__ = ["QUALISYS"]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.cameras import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.rig import Rig, decompose_projection
-from calibration.transforms import RigidTransform
+from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.rig import Rig, decompose_projection
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import RigidTransform
 
 __all__ = ["Holds", "ReadOptions", "RigFormat", "lens_camera", "losses", "natural_key", "reduced"]
 

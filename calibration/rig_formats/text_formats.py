@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import HUGE, Floats
-from calibration.cameras import LensCamera, MatrixCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
-from calibration.rig import Rig
+from calibration.cameras.camera import LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import HUGE, Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
@@ -22,7 +23,6 @@ from calibration.rig_formats.rig_format import (
     padded,
     scaled_pose,
 )
-from calibration.transforms import RigidTransform, rotation_from_vector
 
 __all__ = ["DLT", "HUMANEVA", "MAYACAM1", "MAYACAM2"]
 

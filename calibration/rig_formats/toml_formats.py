@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from calibration.cameras import FisheyeLens, LensCamera, PinholeLens
-from calibration.errors import InputError
-from calibration.files import write_text
-from calibration.rig import Rig, load_rig, rig_from_table, save_rig
+from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
+from calibration.cameras.rig import Rig, load_rig, rig_from_table, save_rig
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_text
+from calibration.foundation.tables import Table, read_toml
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
-from calibration.tables import Table, read_toml
-from calibration.transforms import rotation_from_vector, vector_from_rotation
 
 __all__ = ["ANIPOSE", "CALISCOPE", "POSE2SIM"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.cameras import Camera
-from calibration.compiled import compiled
-from calibration.projection import project_point
-from calibration.rig import Rig
+from calibration.cameras.camera import Camera
+from calibration.cameras.projection import project_point
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.compiled import compiled
 
 __all__ = ["mesh_silhouette", "overlap", "silhouette_agreement"]
 

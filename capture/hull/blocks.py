@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats
-from calibration.compiled import compiled
-from calibration.projection import project_point
+from calibration.cameras.projection import project_point
+from calibration.foundation.arrays import Floats
+from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 from capture.hull.distance import RIM_PX
 from capture.hull.field import FieldViews, distance_in_view

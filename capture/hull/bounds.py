@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.cameras import Camera
-from calibration.compiled import compiled
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Floats
+from calibration.foundation.compiled import compiled
 from capture.hull.distance import DistanceImage, View, box_corners
 
 __all__ = ["Box", "bounding_box", "box_of_half_spaces", "pyramid"]

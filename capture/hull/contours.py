@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Ints, Singles
-from calibration.cameras import Camera
-from calibration.compiled import compiled
-from calibration.errors import InputError
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import InputError
 
 __all__ = ["Outline", "mask_contours", "outline_of"]
 

@@ -22,9 +22,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Ints, Singles
-from calibration.compiled import compiled
-from calibration.errors import InputError
+from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import InputError
 
 __all__ = [
     "BAND_PX",

@@ -14,9 +14,9 @@ import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats
-from calibration.cameras import Camera
-from calibration.rig import Rig
+from calibration.cameras.camera import Camera
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats
 from capture.hull.agreement import silhouette_agreement
 from capture.hull.bounds import Box
 from capture.hull.contours import Outline, mask_contours, outline_of

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.cameras import Camera, MatrixCamera
+from calibration.cameras.camera import Camera, MatrixCamera
+from calibration.foundation.arrays import Floats
 from capture.hull.distance import DistanceImage
 
 __all__ = ["TurnedCamera", "facing_cameras"]

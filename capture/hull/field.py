@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.arrays import Floats, Ints, Singles
-from calibration.compiled import compiled
-from calibration.projection import project_point
+from calibration.cameras.projection import project_point
+from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
 from capture.hull.distance import RIM_PX
 
 __all__ = ["FieldViews", "distance_in_view", "ranked", "surface_normals", "value_at"]

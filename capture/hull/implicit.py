@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.cameras import Camera
-from calibration.errors import InputError
-from calibration.rig import Rig
+from calibration.cameras.camera import Camera
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError
 from capture.hull.agreement import silhouette_agreement
 from capture.hull.blocks import BLOCK, Grid, active_blocks
 from capture.hull.bounds import Box, bounding_box

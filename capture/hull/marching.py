@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Singles
-from calibration.compiled import compiled
-from calibration.errors import SolveError
+from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import SolveError
 from capture.hull.blocks import BLOCK
 from capture.hull.marching_tables import EDGE_AXIS, EDGE_CORNER, loop_table, triangle_table
 

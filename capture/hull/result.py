@@ -8,7 +8,7 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats, Singles
+from calibration.foundation.arrays import Bools, Floats, Singles
 
 __all__ = ["Hull", "HullFlag", "SignedField", "flag_words"]
 

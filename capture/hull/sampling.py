@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats, Singles
-from calibration.compiled import compiled
-from calibration.projection import project_point
+from calibration.cameras.projection import project_point
+from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.compiled import compiled
 from capture.hull.blocks import BLOCK, Grid
 from capture.hull.field import FieldViews, distance_in_view, ranked, value_at
 

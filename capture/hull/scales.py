@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.compiled import compiled
-from calibration.projection import project_point_with_jacobian
+from calibration.cameras.projection import project_point_with_jacobian
+from calibration.foundation.arrays import Floats
+from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 
 __all__ = ["ViewScales", "view_scales"]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.errors import InputError
-from calibration.rig import Rig
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results
 from capture.hull.exact import exact_hull
 from capture.hull.implicit import implicit_hull
 from capture.hull.result import Hull, HullFlag
 from capture.hull.store import create_hulls
-from capture.masks import MaskFlag, has_mattes, mask_cameras, masks_in, mattes_in, read_flags
-from capture.results import open_results
+from capture.recordings.masks import MaskFlag, has_mattes, mask_cameras, masks_in, mattes_in, read_flags
 
 __all__ = ["HullOptions", "HullReport", "reconstruct_hulls", "views_not_flagged"]
 

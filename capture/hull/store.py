@@ -15,9 +15,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from calibration.errors import InputError
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import create_results, open_results, text_array
 from capture.hull.result import Hull
-from capture.results import create_results, open_results, text_array
 
 __all__ = ["HullWriter", "create_hulls", "read_hull", "read_hulls"]
 

@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Bytes
-from capture.background import SCALE
+from calibration.foundation.arrays import Bools, Bytes
+from capture.backgrounds.background import SCALE
 from capture.silhouettes.runs import Runs, runs_of
 
 __all__ = ["Cleaning", "clean_mask", "silhouette_of"]

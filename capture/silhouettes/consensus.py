@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.rig import Rig
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
 from capture.hull.agreement import mesh_silhouette, overlap
 from capture.hull.distance import DistanceImage, View, distance_image
 from capture.hull.implicit import implicit_hull

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Floats, Singles
-from calibration.compiled import compiled
-from calibration.errors import InputError
-from capture.background import SCALE, Background, light_gain, three_axes
-from capture.background_adaptive import FollowedScene, SurmisedScene
-from capture.background_appearance import disc
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import InputError
+from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
+from capture.backgrounds.appearance import disc
+from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 
 __all__ = ["FollowingModel", "PlateModel", "matched_channels"]
 

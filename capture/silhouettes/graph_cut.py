@@ -10,7 +10,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 
 __all__ = ["least_cut"]
 

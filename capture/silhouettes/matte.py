@@ -10,8 +10,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Singles
-from capture.masks import edge_band
+from calibration.foundation.arrays import Bools, Bytes, Singles
+from capture.recordings.masks import edge_band
 
 __all__ = ["edge_matte"]
 

@@ -10,9 +10,11 @@ from typing import Protocol
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Floats
-from calibration.errors import InputError, nearest
-from capture.background import (
+from calibration.foundation.arrays import Bools, Bytes, Floats
+from calibration.foundation.errors import InputError, nearest
+from capture.backgrounds.adaptive import NearestSamples, RunningMixture
+from capture.backgrounds.appearance import AppearanceModel, Surroundings, disc, sitting_place
+from capture.backgrounds.background import (
     SCALE,
     NoiseCurve,
     background_of,
@@ -21,16 +23,14 @@ from capture.background import (
     spread_frames,
     steadied,
 )
-from capture.background_adaptive import NearestSamples, RunningMixture
-from capture.background_appearance import AppearanceModel, Surroundings, disc, sitting_place
-from capture.background_keys import ThresholdModel, key_colour
-from capture.background_mixture import fit_mixture
-from capture.background_uncovered import Ground, brightest_modes, ground_of, temporal_modes
-from capture.recording import Footage
+from capture.backgrounds.keys import ThresholdModel, key_colour
+from capture.backgrounds.mixture import fit_mixture
+from capture.backgrounds.uncovered import Ground, brightest_modes, ground_of, temporal_modes
+from capture.recordings.recording import Footage
+from capture.recordings.video import read_frames
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.still import activity, still_parts
-from capture.video import read_frames
 
 __all__ = [
     "MODELS",

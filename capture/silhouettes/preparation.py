@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from calibration.arrays import Bytes
-from calibration.errors import InputError
-from calibration.rig import Rig
-from capture.recording import Footage
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bytes
+from calibration.foundation.errors import InputError
+from capture.recordings.recording import Footage
+from capture.recordings.video import read_frames
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
 from capture.silhouettes.sitting import learn_sitting
 from capture.silhouettes.tuning import tune
-from capture.video import read_frames
 
 __all__ = ["Source", "prepare_models"]
 

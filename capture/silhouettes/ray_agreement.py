@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Floats, Ints
-from calibration.compiled import compiled
-from calibration.projection import project_point
-from calibration.rig import Rig
+from calibration.cameras.projection import project_point
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.compiled import compiled
 from capture.hull.distance import BORDER_PX, DistanceImage, View
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales

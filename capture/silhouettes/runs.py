@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Bools, Ints
-from calibration.compiled import compiled
+from calibration.foundation.arrays import Bools, Ints
+from calibration.foundation.compiled import compiled
 
 __all__ = ["Runs", "runs_of"]
 

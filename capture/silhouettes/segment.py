@@ -13,21 +13,21 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Bytes, Floats, Singles
-from calibration.errors import InputError
-from calibration.rig import Rig
-from capture.background_appearance import disc
-from capture.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
-from capture.recording import Footage, Recording
-from capture.results import open_results
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results
+from capture.backgrounds.appearance import disc
+from capture.recordings.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
+from capture.recordings.recording import Footage, Recording
+from capture.recordings.video import probe, read_frames
 from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.matte import edge_matte
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Source, prepare_models
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
-from capture.silhouettes.subjects import MOST_SUBJECTS
-from capture.video import probe, read_frames
+from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 

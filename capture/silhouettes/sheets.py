@@ -8,12 +8,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes
-from calibration.errors import InputError
-from calibration.files import write_bytes
-from capture.masks import mask_cameras, read_masks
-from capture.recording import Recording
-from capture.video import read_frames
+from calibration.foundation.arrays import Bools, Bytes
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_bytes
+from capture.recordings.masks import mask_cameras, read_masks
+from capture.recordings.recording import Recording
+from capture.recordings.video import read_frames
 
 __all__ = ["contact_sheet", "overlay"]
 

@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Bytes, Singles
-from calibration.rig import Rig
-from capture.background_appearance import AppearanceModel, Surroundings, disc, grey_of, look_tables, looks
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Singles
+from capture.backgrounds.appearance import AppearanceModel, Surroundings, disc, grey_of, look_tables, looks
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.graph_cut import least_cut

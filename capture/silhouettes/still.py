@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Singles
+from calibration.foundation.arrays import Bools, Bytes, Singles
 
 __all__ = ["activity", "still_parts"]
 

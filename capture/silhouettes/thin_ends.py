@@ -9,8 +9,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Bytes, Floats, Singles
-from capture.background_appearance import disc
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from capture.backgrounds.appearance import disc
 
 __all__ = ["follow_thin_end"]
 

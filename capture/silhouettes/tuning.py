@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.arrays import Bytes, Floats
-from calibration.rig import Rig
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bytes, Floats
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.ray_agreement import ray_agreement

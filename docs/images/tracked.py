@@ -11,9 +11,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from capture.recording import load_recording
-from vivarig.report.findings import Findings, load_findings
+from capture.recordings.recording import load_recording
 from vivarig.report.pictures import overlay, shaded, stick_figure
+from vivarig.results.findings import Findings, load_findings
 
 TILE = (480, 320)
 ENLARGED = 3

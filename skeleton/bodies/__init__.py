@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from calibration.arrays import Floats, shaped
-from calibration.errors import InputError, nearest
-from skeleton.tree import Joint, Site, Skeleton
-from skeleton.tree_joints import KINDS
+from calibration.foundation.arrays import Floats, shaped
+from calibration.foundation.errors import InputError, nearest
+from skeleton.tree.joint_tree import Joint, Site, Skeleton
+from skeleton.tree.joints import KINDS
 
 __all__ = ["BODIES", "load_body", "load_skeleton_toml", "skeleton_from_toml"]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import h5py
 
-from calibration.errors import InputError, nearest
-from calibration.files import read_text
+from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.files import read_text
 from skeleton.motion_files.acclaim import read_acclaim, write_acclaim
 from skeleton.motion_files.anipose import is_anipose, read_anipose
 from skeleton.motion_files.bvh import read_bvh, write_bvh

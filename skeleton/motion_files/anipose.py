@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError
-from calibration.files import read_text
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.table import cells_as_numbers
 

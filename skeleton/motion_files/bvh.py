@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
-from calibration.transforms import quaternion_from_rotation, rotation_from_quaternion
-from skeleton.motion_files.euler import angles_from_rotation, rotation_from_angles
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
+from calibration.geometry.euler import angles_from_rotation, rotation_from_angles
+from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 from skeleton.motion_files.motions import JointMotion
 
 __all__ = ["read_bvh", "write_bvh"]

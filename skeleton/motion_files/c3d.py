@@ -9,9 +9,9 @@ from typing import Any
 import ezc3d
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import atomic_path
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import atomic_path
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 
 __all__ = ["C3dRecording", "read_c3d", "read_c3d_markers", "write_c3d"]

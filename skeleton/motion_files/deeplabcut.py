@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 import h5py
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import read_text
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.table import cells_as_numbers
 

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibration.arrays import Floats, frozen
-from calibration.errors import InputError
-from calibration.transforms import rotation_from_quaternion
+from calibration.foundation.arrays import Floats, frozen
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import rotation_from_quaternion
 
 __all__ = ["UNIT_MM", "CoordinateSeries", "JointMotion", "MarkerSeries", "Motion", "millimetres_per"]
 

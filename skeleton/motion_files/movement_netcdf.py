@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibration.errors import InputError
-from calibration.files import atomic_path
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import atomic_path
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from calibration.errors import InputError
+from calibration.foundation.errors import InputError
 
 __all__ = ["optional_package"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
 
 __all__ = ["checked_rate", "rate_from_times"]
 

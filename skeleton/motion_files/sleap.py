@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from calibration.errors import InputError
+from calibration.foundation.errors import InputError
 from skeleton.motion_files.motions import MarkerSeries
 
 __all__ = ["read_sleap"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
 from skeleton.motion_files.motions import CoordinateSeries
 
 __all__ = ["read_storage", "write_storage"]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.rates import checked_rate, rate_from_times
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.errors import InputError, nearest
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError, nearest
 from skeleton.motions.human_scores import HUMAN_MOTIONS
 from skeleton.motions.humans import FEET as HUMAN_FEET
 from skeleton.motions.humans import human_motion
@@ -15,7 +15,7 @@ from skeleton.motions.retarget import motion_from_file, motion_from_rotations
 from skeleton.motions.rodent_scores import RODENT_MOTIONS
 from skeleton.motions.rodents import FEET as RODENT_FEET
 from skeleton.motions.rodents import rodent_motion
-from skeleton.tree import Skeleton
+from skeleton.tree.joint_tree import Skeleton
 
 __all__ = ["Motion", "make_motion", "motion_from_file", "motion_from_rotations", "motion_names"]
 

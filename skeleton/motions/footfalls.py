@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
+from calibration.foundation.arrays import Bools, Floats
 from skeleton.motions.signals import smoothstep
 
 __all__ = ["FootTrack", "Path", "plan_foot", "walk_path"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 from skeleton.motions.signals import bump, ramp, smooth_noise
 
 __all__ = ["HUMAN_MOTIONS", "HandTarget", "HumanScore"]

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.transforms import rotation_from_vector, vector_from_rotation
+from calibration.foundation.arrays import Bools, Floats
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from skeleton.motions.footfalls import FootTrack, Path, plan_foot, walk_path
 from skeleton.motions.human_scores import HUMAN_MOTIONS, HumanScore
 from skeleton.motions.limb_ik import Goal, reach
 from skeleton.motions.signals import smooth_noise, smoothstep
-from skeleton.tree import Pose, Skeleton
+from skeleton.tree.joint_tree import Pose, Skeleton
 
 __all__ = ["FEET", "human_motion"]
 

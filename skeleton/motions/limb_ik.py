@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import SolveError
-from skeleton.tree import Skeleton
-from skeleton.tree_limits import project_to_ellipsoid
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import SolveError
+from skeleton.tree.joint_tree import Skeleton
+from skeleton.tree.limits import project_to_ellipsoid
 
 __all__ = ["Goal", "reach"]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.errors import InputError, nearest
-from calibration.transforms import rotation_from_vector, smallest_rotation, vector_from_rotation
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError, nearest
+from calibration.geometry.transforms import rotation_from_vector, smallest_rotation, vector_from_rotation
 from skeleton.motion_files.motions import JointMotion
-from skeleton.tree import Joint, Skeleton
-from skeleton.tree_limits import project_to_ellipsoid
+from skeleton.tree.joint_tree import Joint, Skeleton
+from skeleton.tree.limits import project_to_ellipsoid
 
 __all__ = [
     "CMU_HUMAN",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 from skeleton.motions.signals import bump, smooth_noise
 
 __all__ = ["RODENT_MOTIONS", "RodentScore"]

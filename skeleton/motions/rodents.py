@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.transforms import rotation_from_vector, vector_from_rotation
+from calibration.foundation.arrays import Bools, Floats
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from skeleton.motions.footfalls import FootTrack, Path, plan_foot, walk_path
 from skeleton.motions.limb_ik import Goal, reach
 from skeleton.motions.rodent_scores import RODENT_MOTIONS, RodentScore
 from skeleton.motions.signals import ramp, smooth_noise
-from skeleton.tree import Pose, Skeleton
+from skeleton.tree.joint_tree import Pose, Skeleton
 
 __all__ = ["FEET", "rodent_motion"]
 

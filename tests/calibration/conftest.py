@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from example_rigs import ring
 
-from calibration.rig import Rig
+from calibration.cameras.rig import Rig
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from calibration.transforms import rotation_from_vector
+from calibration.geometry.transforms import rotation_from_vector
 from capture.hull import Hull
 from capture.hull.result import no_hull
 from capture.posture import posture_table, solid_moments, write_posture

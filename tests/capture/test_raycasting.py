@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import trimesh
 
-from calibration.cameras import LensCamera, PinholeLens
-from calibration.errors import InputError
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.ring import look_at
+from calibration.foundation.errors import InputError
 from capture.raycasting import SurfaceScene, cast_silhouette
-from capture.studio.rigs import look_at
-from capture.studio.surfaces import icosphere
+from capture.studio.scene.surfaces import icosphere
 
 
 def test_first_hit_of_a_box_is_exact() -> None:

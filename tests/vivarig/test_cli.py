@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from example_rigs import ring
 
-from calibration.rig import save_rig
+from calibration.cameras.rig import save_rig
 from vivarig.cli import VERBS, main
-from vivarig.reporting import CommandReport
+from vivarig.console.reporting import CommandReport
 
 
 def test_overview_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,16 +17,16 @@ from small_recordings import cut_recording, differences
 from threadpoolctl import threadpool_limits
 
 import vivarig
-from capture.recording import load_recording
-from capture.results import create_results, text_array
+from calibration.foundation.result_files import create_results, text_array
+from calibration.foundation.spans import Span
+from capture.recordings.recording import load_recording
 from skeleton.motion_files import MarkerSeries, read_motion, write_motion
 from vivarig.cli import main
-from vivarig.exporting import point_series
-from vivarig.parts import track
+from vivarig.export.motions import point_series
+from vivarig.jobs.job import Job
 from vivarig.pipeline import RunOptions, run_recording
-from vivarig.pipeline.jobs import Job
-from vivarig.pipeline.spans import Span
-from vivarig.report.findings import load_findings
+from vivarig.results.findings import load_findings
+from vivarig.stages import track
 from vivarig.viewer import Viewer
 
 SLIDER = "document.querySelector('.mantine-Slider-track')"
@@ -45,9 +45,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 KILLED = """
 import os, sys
-from capture.recording import load_recording
-from capture.results import create_results, text_array
-from vivarig.parts import track
+from capture.recordings.recording import load_recording
+from calibration.foundation.result_files import create_results, text_array
+from vivarig.stages import track
 from vivarig.pipeline.runner import run_recording
 sys.path.insert(0, sys.argv[3])
 from test_whole_line import OPTIONS
@@ -82,7 +82,7 @@ def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pyte
         (place / "results" / name).unlink()
     for patch in (IN_THE_SECOND_PART, BEFORE_JOINING):
         words = [sys.executable, "-c", KILLED.format(patch=patch), str(place), "", str(Path(__file__).parent)]
-        paths = [str(REPOSITORY), str(REPOSITORY / "tests")]
+        paths = [str(REPOSITORY), str(REPOSITORY / "tests" / "helpers")]
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
         assert subprocess.run(words, env=environment, check=False).returncode == 9
     tracked: list[Span] = []

@@ -1,1 +1,4 @@
-"""Radio-opaque beads: detection, tracking through a clip, triangulation with covariance, rigid bones, filtering."""
+"""X-ray beads: found, followed, matched between two views, and put together in space.
+
+Imports nothing of `tracking`.
+"""

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 
 __all__ = ["NOBODY", "associate"]
 

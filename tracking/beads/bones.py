@@ -10,9 +10,9 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from calibration.arrays import Bools, Floats
-from calibration.errors import InputError
-from calibration.transforms import RigidTransform, fit_rigid, fit_similarity
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import RigidTransform, fit_rigid, fit_similarity
 
 __all__ = ["Bone", "PairDistance", "carry_surface", "fit_bone", "group_beads", "pair_distances"]
 

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bytes, Floats, Singles
-from calibration.compiled import compiled
-from calibration.xray_attenuation import NOTHING_BLIND
-from calibration.xray_spot_fit import fit_spot_group, window_radius
+from calibration.foundation.arrays import Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
+from calibration.xray.attenuation import NOTHING_BLIND
+from calibration.xray.spot_fit import fit_spot_group, window_radius
 
 __all__ = ["nearby_maxima", "refine_group"]
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.xray_attenuation import Polarity, attenuation_table, blind_rim, grey_image
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.xray.attenuation import Polarity, attenuation_table, blind_rim, grey_image
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracker import BeadTracker, TrackerSettings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 
 __all__ = ["EpipolarGeometry", "epipolar_distance", "fit_fundamental", "fundamental_from_matrices"]
 

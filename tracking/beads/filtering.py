@@ -8,8 +8,8 @@ import numpy as np
 from scipy.interpolate import make_smoothing_spline
 from scipy.signal import butter, sosfiltfilt
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
 
 __all__ = ["Smoothed", "butterworth", "choose_cutoff", "residual_curve", "smooth_trajectories", "spline"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
+from calibration.foundation.arrays import Bools, Floats
 from tracking.beads.starting import StartSet
 from tracking.beads.tracks import BeadTracks, unique_names
 

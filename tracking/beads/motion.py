@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 
 __all__ = ["PixelFilters", "heavy_tailed"]
 

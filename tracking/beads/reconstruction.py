@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.cameras import LensCamera
-from calibration.errors import InputError
-from calibration.rig import Rig
-from calibration.triangulation import triangulate
-from calibration.xray_undistortion import AnyMap, MovingMap, map_at
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.rig import Rig
+from calibration.cameras.triangulation import triangulate
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError
+from calibration.xray.undistortion import AnyMap, MovingMap, map_at
 from tracking.beads.bones import Bone
 from tracking.beads.epipolar import EpipolarGeometry, Undistort, fundamental_from_matrices, unchanged
 from tracking.beads.tracks import BeadTracks

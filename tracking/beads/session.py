@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats
-from calibration.cameras import Camera
-from calibration.rig import Rig
-from calibration.xray_attenuation import Polarity
-from calibration.xray_undistortion import AnyMap
+from calibration.cameras.camera import Camera
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.xray.attenuation import Polarity
+from calibration.xray.undistortion import AnyMap
 from tracking.beads.bones import Bone, fit_bone, group_beads
 from tracking.beads.clip import Clip, recover_lost, track_clip
 from tracking.beads.gathering import gather_beads

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from calibration.arrays import Floats
-from calibration.errors import SolveError
-from calibration.xray_attenuation import Polarity, blind_rim, grey_image
-from calibration.xray_spots import Spots, find_spots
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import SolveError
+from calibration.xray.attenuation import Polarity, blind_rim, grey_image
+from calibration.xray.spots import Spots, find_spots
 from tracking.beads.clip import Clip, track_beads
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracks import BeadTracks, unique_names

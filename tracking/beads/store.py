@@ -9,8 +9,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from calibration.xray_undistortion import AnyMap, DistortionMap, MovingMap
-from capture.results import create_results, open_results, text_array
+from calibration.foundation.result_files import create_results, open_results, text_array
+from calibration.xray.undistortion import AnyMap, DistortionMap, MovingMap
 from tracking.beads.filtering import Smoothed
 from tracking.beads.session import BeadSession
 from tracking.beads.tracks import BeadTracks

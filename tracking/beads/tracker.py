@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Bytes, Floats
-from calibration.xray_attenuation import Polarity, attenuation_table, blind_rim, grey_image
-from calibration.xray_spot_fit import window_radius
-from calibration.xray_spots import Spots, fit_spots
+from calibration.foundation.arrays import Bools, Bytes, Floats
+from calibration.xray.attenuation import Polarity, attenuation_table, blind_rim, grey_image
+from calibration.xray.spot_fit import window_radius
+from calibration.xray.spots import Spots, fit_spots
 from tracking.beads.association import NOBODY, associate
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry, learn_geometry, unchanged

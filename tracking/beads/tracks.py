@@ -8,8 +8,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bools, Floats
-from calibration.errors import InputError
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.errors import InputError
 
 __all__ = ["BeadTracks", "PointStatus"]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.files import read_text, write_text
-from calibration.transforms import RigidTransform
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text, write_text
+from calibration.geometry.transforms import RigidTransform
 
 __all__ = [
     "PixelConvention",

@@ -1,1 +1,4 @@
-"""The priors that ship with the built-in bodies, and the script that makes them (`python -m tracking.priors.make`)."""
+"""Pose priors: linear and Gaussian-process models, their training poses, files and the built-in ones.
+
+Imports `quads`.
+"""

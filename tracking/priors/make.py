@@ -5,7 +5,7 @@ the body's sample recording shows, nor on its seeds, so that a score on a sample
 walks (CMU) leaving out the made-up walk makes no difference.
 
 The quads here are one per joint and end point: the prior is one of the skeleton's poses, and a subject's own quads
-take it over (`tracking.prior_scaling`).
+take it over (`tracking.priors.scaling`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
+from calibration.foundation.arrays import Floats
 from skeleton.bodies import BODIES, load_body
 from skeleton.motions import make_motion, motion_names
-from skeleton.tree import Skeleton
-from tracking.gplvm import GplvmPrior
-from tracking.gplvm_training import GplvmOptions, train_gplvm
-from tracking.prior import fit_linear_prior
-from tracking.prior_files import builtin_prior_path, save_prior
-from tracking.quad_attachment import QuadAttachment, attach_quads
-from tracking.quads import QuadRig, Region
-from tracking.training_poses import TrainingPoses, joined, mirrored, poses_from_skeleton, reconstruction_error
+from skeleton.tree.joint_tree import Skeleton
+from tracking.priors.files import builtin_prior_path, save_prior
+from tracking.priors.gplvm import GplvmPrior
+from tracking.priors.gplvm_training import GplvmOptions, train_gplvm
+from tracking.priors.prior import fit_linear_prior
+from tracking.priors.training_poses import TrainingPoses, joined, mirrored, poses_from_skeleton, reconstruction_error
+from tracking.quads.attachment import QuadAttachment, attach_quads
+from tracking.quads.oriented_quads import QuadRig, Region
 
 __all__ = ["LEFT_OUT", "TEST_SEED", "TRAINING_SEEDS", "joint_quads", "made_up_poses", "train_builtin"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.board_print import PAPERS_MM, board_pdf, board_png
-from calibration.boards import KINDS, Board, save_boards
-from calibration.errors import InputError
-from calibration.files import write_bytes
-from vivarig.reporting import CommandReport
+from calibration.boards.board import KINDS, Board, save_boards
+from calibration.boards.printing import PAPERS_MM, board_pdf, board_png
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_bytes
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 

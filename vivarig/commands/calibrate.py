@@ -9,24 +9,24 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.accuracy import held_out, repeatability
-from calibration.boards import Board
-from calibration.bundle_parameters import DISTORTIONS
-from calibration.calibration_report import CalibrationOutcome, report_html, report_lines, report_numbers
-from calibration.cameras import Lens
-from calibration.co_visibility import co_visibility, require_connected
-from calibration.detection import CameraDetections, grey
-from calibration.errors import InputError
-from calibration.files import write_text
-from calibration.frame_choice import choose_frames, refuse_rolling_duplicates, sharp_views
-from calibration.half_turns import align_half_turns, needs_floor
-from calibration.known_lenses import load_lenses
-from calibration.rig import rig_to_toml
-from calibration.rig_solver import RigSolution, SolveOptions, solve_rig
-from calibration.session import Session, open_session
-from calibration.sightings import Sightings, merge_sightings
-from calibration.transforms import RigidTransform
-from calibration.world_frame import (
+from calibration.accuracy.measures import held_out, repeatability
+from calibration.accuracy.report import CalibrationOutcome, report_html, report_lines, report_numbers
+from calibration.boards.board import Board
+from calibration.boards.co_visibility import co_visibility, require_connected
+from calibration.boards.detection import CameraDetections, grey
+from calibration.boards.frame_choice import choose_frames, refuse_rolling_duplicates, sharp_views
+from calibration.boards.session import Session, open_session
+from calibration.boards.sightings import Sightings, merge_sightings
+from calibration.bundle.parameters import DISTORTIONS
+from calibration.cameras.camera import Lens
+from calibration.cameras.rig import rig_to_toml
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_text
+from calibration.geometry.transforms import RigidTransform
+from calibration.rig_formats.known_lenses import load_lenses
+from calibration.solving.half_turns import align_half_turns, needs_floor
+from calibration.solving.rig_solver import RigSolution, SolveOptions, solve_rig
+from calibration.solving.world_frame import (
     DistanceCheck,
     check_world,
     load_named_points,
@@ -36,10 +36,10 @@ from calibration.world_frame import (
     world_from_known_points,
     world_from_three_points,
 )
-from vivarig.board_footage import detect_session, frames_of
-from vivarig.marks_calibration import calibrate_from_marks
-from vivarig.option_types import whole_number
-from vivarig.reporting import CommandReport
+from vivarig.calibration_stage.board_footage import detect_session, frames_of
+from vivarig.calibration_stage.marks_calibration import calibrate_from_marks
+from vivarig.console.option_types import whole_number
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "calibrate", "run"]
 

@@ -6,13 +6,13 @@ import argparse
 import re
 from pathlib import Path
 
-from calibration.errors import InputError
-from calibration.rig import UNITS_MM, duplicate_cameras
+from calibration.cameras.rig import UNITS_MM, duplicate_cameras
+from calibration.foundation.errors import InputError
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
-from capture.humaneva_folder import open_sequence
+from capture.recordings.humaneva_folder import open_sequence
 from skeleton.motion_files import READERS, SUFFIXES, WRITERS, JointMotion, MarkerSeries, read_motion, write_motion
-from vivarig.humaneva_recording import make_recording
-from vivarig.reporting import CommandReport
+from vivarig.console.reporting import CommandReport
+from vivarig.evaluation.humaneva_recording import make_recording
 
 HELP = (
     "Convert a rig (cameras) or a motion (markers, joints) from one file format to another. The input's format is "

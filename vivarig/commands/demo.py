@@ -7,9 +7,9 @@ import shutil
 import webbrowser
 from pathlib import Path
 
-from calibration.errors import InputError
+from calibration.foundation.errors import InputError
 from vivarig.commands import run as run_command
-from vivarig.reporting import CommandReport
+from vivarig.console.reporting import CommandReport
 
 HELP = (
     "Copy a sample recording to a folder of its own, run all stages on it and say where the report is. The samples "

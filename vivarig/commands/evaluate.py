@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError
-from capture.humaneva_folder import open_sequence
-from capture.recording import Recording, load_recording
-from skeleton.humaneva import limb_ends_from_joints, official_scores, truth_from_points
-from skeleton.humaneva_sets import SETS, frames_of_set
+from calibration.foundation.errors import InputError
+from capture.recordings.humaneva_folder import open_sequence
+from capture.recordings.recording import Recording, load_recording
+from skeleton.analysis.humaneva import limb_ends_from_joints, official_scores, truth_from_points
+from skeleton.analysis.humaneva_sets import SETS, frames_of_set
+from skeleton.analysis.scoring import JointScores, score_joints
 from skeleton.motion_files import read_motion
-from skeleton.scoring import JointScores, score_joints
-from vivarig.bead_evaluation import bead_errors
-from vivarig.evaluation import (
+from vivarig.console.option_types import number
+from vivarig.console.reporting import CommandReport
+from vivarig.evaluation.beads import bead_errors
+from vivarig.evaluation.scores import (
     JointSeries,
     cage_estimate,
     common_joints,
@@ -27,9 +29,7 @@ from vivarig.evaluation import (
     write_score_plot,
     write_score_table,
 )
-from vivarig.option_types import number
-from vivarig.reporting import CommandReport
-from vivarig.submission import write_submission
+from vivarig.evaluation.submission import write_submission
 
 HELP = (
     "Score a recording's skeleton against truth: mean 3D joint error in mm over all frames, doubtful and lost ones "

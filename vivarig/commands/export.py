@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.errors import InputError
-from capture.recording import load_recording
+from calibration.foundation.errors import InputError
+from capture.recordings.recording import load_recording
 from skeleton.motion_files import write_motion
-from vivarig.exporting import POINT_SETS, coordinate_series, joint_motion, point_series
-from vivarig.report.findings import load_findings
-from vivarig.reporting import CommandReport
-from vivarig.surface_export import MESH_SUFFIXES, export_surface
-from vivarig.usd import USD_SUFFIXES
+from vivarig.console.reporting import CommandReport
+from vivarig.export.motions import POINT_SETS, coordinate_series, joint_motion, point_series
+from vivarig.export.surfaces import MESH_SUFFIXES, export_surface
+from vivarig.export.usd import USD_SUFFIXES
+from vivarig.results.findings import load_findings
 
 HELP = (
     "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) hold points, .bvh .amc the "

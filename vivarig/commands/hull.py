@@ -11,11 +11,11 @@ from capture.hull.result import HullFlag, flag_words
 from capture.hull.sequence import HullOptions, HullReport, reconstruct_hulls
 from capture.hull.store import read_hulls
 from capture.posture import posture_table, write_posture
-from capture.recording import Recording, load_recording
-from capture.silhouettes.subject_recordings import subject_recordings
-from vivarig.option_types import whole_number
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
+from capture.recordings.recording import Recording, load_recording
+from capture.silhouettes.subjects.subject_recordings import subject_recordings
+from vivarig.console.option_types import whole_number
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "hull_options", "run", "summary"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from capture.recording import load_recording
+from capture.recordings.recording import load_recording
+from vivarig.console.reporting import CommandReport
 from vivarig.report import build_report
-from vivarig.reporting import CommandReport
 
 HELP = "Make one self-contained HTML page from the results of a recording: quality, worst frames, overlays, plots."
 EXAMPLE = "  vivarig report mouse_07\n  vivarig report mouse_07 --output mouse_07.html"

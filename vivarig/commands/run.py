@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import InputError, VivarigError, one_line
-from capture.recording import load_recording
-from vivarig.cluster import run_on_cluster
+from calibration.foundation.errors import InputError, VivarigError, one_line
+from capture.recordings.recording import load_recording
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording, workers_here
+from vivarig.pipeline.cluster import run_on_cluster
 from vivarig.pipeline.schedule import Workers
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
 
 HELP = (
     "Run all stages on one or more recordings: silhouettes, hull, track, skeleton, report. What is done already is "

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from calibration.errors import InputError
-from capture.masks import MaskFlag
-from capture.recording import Recording, load_recording
+from calibration.foundation.errors import InputError
+from capture.recordings.masks import MaskFlag
+from capture.recordings.recording import Recording, load_recording
+from capture.recordings.video import probe
 from capture.silhouettes import MODELS, Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.segment import SilhouetteReport, subjects_of
 from capture.silhouettes.sheets import contact_sheet
-from capture.silhouettes.subject_recordings import drop_subjects, split_subjects, subject_recordings
-from capture.video import probe
-from vivarig.option_types import number, whole_number
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
+from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
+from vivarig.console.option_types import number, whole_number
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "model_options", "run", "summary", "uneven_footage"]
 

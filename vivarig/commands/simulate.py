@@ -7,13 +7,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import InputError
-from capture.studio.options import StudioOptions
-from capture.studio.simulation import Plan, load_plan, simulate
+from calibration.foundation.errors import InputError
+from capture.studio.films.simulation import Plan, load_plan, simulate
+from capture.studio.scene.options import StudioOptions
 from skeleton.bodies import BODIES
-from vivarig.option_types import whole_number
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
+from vivarig.console.option_types import whole_number
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 

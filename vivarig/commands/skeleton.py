@@ -9,26 +9,26 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats, Ints
-from calibration.errors import InputError
-from capture.recording import load_recording
-from capture.results import open_results
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results
+from calibration.foundation.spans import Span
+from capture.recordings.recording import load_recording
 from skeleton.bodies import BODIES, load_body, load_skeleton_toml
-from skeleton.fits import REASONS, TRUSTED, SkeletonFit
-from skeleton.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
-from skeleton.scaling import Scaling, choose_frames, scale_body
-from skeleton.spring_ik import Springs, fit_skeleton
-from skeleton.spring_window import fit_smoothly
-from skeleton.tree import Skeleton
-from tracking.subject_skeleton import load_subject_skeleton
-from vivarig.bead_springs import hold_beads, load_bead_springs
-from vivarig.option_types import number
-from vivarig.pipeline.spans import Span
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
-from vivarig.skeleton_blocks import BLOCK, fit_blocks
-from vivarig.skeleton_file import create_skeleton
-from vivarig.tracked_points import TrackedPoints
+from skeleton.bodies.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
+from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
+from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_body
+from skeleton.inverse_kinematics.skeleton_file import create_skeleton
+from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
+from skeleton.inverse_kinematics.spring_window import fit_smoothly
+from skeleton.tree.joint_tree import Skeleton
+from tracking.sequence.tracked_points import TrackedPoints
+from tracking.subjects.skeleton import load_subject_skeleton
+from vivarig.console.option_types import number
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
+from vivarig.stages.skeleton_blocks import BLOCK, fit_blocks
+from vivarig.xray.bead_springs import hold_beads, load_bead_springs
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> CommandReport:
         )  # fmt: skip
 
     def fit_rows(span: Span, start: Floats | None) -> SkeletonFit:
-        rows = tracked.rows(slice(span.first, span.last))
+        rows = tracked.rows(slice(span.first, span.stop))
         return fitted(tracked.names, rows.points, rows.sigma, markers, start)
 
     parameters = {
@@ -150,11 +150,11 @@ def run(args: argparse.Namespace) -> CommandReport:
     ):  # fmt: skip
         done = 0
         for span, fit in fit_blocks(fit_rows, seen, block=BLOCK if beads is None else max(len(tracked), 1)):
-            rows = tracked.rows(slice(span.first, span.last))
+            rows = tracked.rows(slice(span.first, span.stop))
             markerless: SkeletonFit | None = None
             if beads is not None:
                 markerless, fit = fit, hold_beads(beads, fit, tracked.names, rows.points, rows.sigma, markers, fitted)
-            fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.last])
+            fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.stop])
             writer.write(span, fit, rows.cage, markerless)
             done += len(span)
             on_progress(done, len(tracked))

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
-from calibration.arrays import Floats, Ints
-from calibration.errors import InputError, nearest
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError, nearest
 from capture.hull.store import read_hull
-from capture.recording import load_recording
+from capture.recordings.recording import load_recording
 from skeleton.bodies import BODIES, load_body
-from tracking.mesh_files import SUFFIXES, UPRIGHT, read_mesh, require_closed
-from tracking.scan_subject import fit_body, scan_subject
-from tracking.subject import Subject, builtin_subject, save_subject
-from tracking.template import thinned
-from vivarig.reporting import CommandReport
+from tracking.adapting.scan_subject import fit_body, scan_subject
+from tracking.quads.template import thinned
+from tracking.subjects.mesh_files import SUFFIXES, UPRIGHT, read_mesh, require_closed
+from tracking.subjects.subject import Subject, builtin_subject, save_subject
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.errors import InputError
-from calibration.session import Session, open_session
-from calibration.sightings import merge_sightings
-from calibration.synchronisation import Offset, offset_of_signals, offsets_of_session
-from capture.recording import load_recording
-from capture.video import read_frames
-from vivarig.board_footage import detect_session
-from vivarig.option_types import whole_number
-from vivarig.progress import progress
-from vivarig.reporting import CommandReport
+from calibration.boards.session import Session, open_session
+from calibration.boards.sightings import merge_sightings
+from calibration.boards.synchronisation import Offset, offset_of_signals, offsets_of_session
+from calibration.foundation.errors import InputError
+from capture.recordings.recording import load_recording
+from capture.recordings.video import read_frames
+from vivarig.calibration_stage.board_footage import detect_session
+from vivarig.console.option_types import whole_number
+from vivarig.console.progress import progress
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from calibration.errors import InputError
-from capture.recording import load_recording
-from capture.results import open_results, read_parameters
-from capture.silhouettes.subject_recordings import subject_recordings
-from vivarig.mesh_tracking import add_mesh_arguments, track_meshes
-from vivarig.option_types import whole_number
-from vivarig.pipeline.spans import Span
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.spans import Span
+from capture.recordings.recording import load_recording
+from capture.silhouettes.subjects.subject_recordings import subject_recordings
+from vivarig.console.option_types import whole_number
+from vivarig.console.reporting import CommandReport
 from vivarig.pipeline.standalone import run_one_stage
-from vivarig.reporting import CommandReport
+from vivarig.stages.mesh_tracking import add_mesh_arguments, track_meshes
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run", "summary"]
 
@@ -98,7 +98,7 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
     """Say how a track came out: of the frames in ``span``, with so many seams where parts disagree."""
     with open_results(path, stage="track") as file:
-        rows = slice(span.first, span.last)
+        rows = slice(span.first, span.stop)
         trust, agreement, residual = (file[name][rows] for name in ("trust", "agreement", "residual"))
         cameras = file["overlap"].shape[1]
         subject, start = str(file.attrs["subject"]), int(file.attrs["start_frame"])

@@ -8,26 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError
-from capture.results import open_results, read_parameters
-from skeleton.actor import build_actor
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results, read_parameters
+from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES, load_body
-from skeleton.marker_sets import MarkerSet, builtin_markers, load_marker_set
+from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, load_marker_set
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries, read_motion
 from skeleton.motions import make_motion, motion_names
-from tracking.body_rig import builtin_attachment
-from tracking.gplvm import GplvmPrior
-from tracking.gplvm_training import GplvmOptions, require_torch, train_gplvm
-from tracking.key_poses import load_key_poses, save_key_poses
-from tracking.latent_picture import draw_latent_space
-from tracking.mocap_points import known_points
-from tracking.motion_mapping import HUMAN_SEGMENTS
-from tracking.prior import LinearPrior, fit_linear_prior
-from tracking.prior_files import save_prior
-from tracking.quad_attachment import QuadAttachment, attach_alike, attach_quads
-from tracking.quads import QuadRig, load_quad_rig
-from tracking.subject_skeleton import load_subject_skeleton
-from tracking.training_poses import (
+from tracking.priors.files import save_prior
+from tracking.priors.gplvm import GplvmPrior
+from tracking.priors.gplvm_training import GplvmOptions, require_torch, train_gplvm
+from tracking.priors.key_poses import load_key_poses, save_key_poses
+from tracking.priors.mocap_points import known_points
+from tracking.priors.motion_mapping import HUMAN_SEGMENTS
+from tracking.priors.picture import draw_latent_space
+from tracking.priors.prior import LinearPrior, fit_linear_prior
+from tracking.priors.training_poses import (
     TrainingPoses,
     joined,
     mirrored,
@@ -36,8 +32,12 @@ from tracking.training_poses import (
     poses_from_skeleton,
     reconstruction_error,
 )
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
+from tracking.quads.attachment import QuadAttachment, attach_alike, attach_quads
+from tracking.quads.body_rig import builtin_attachment
+from tracking.quads.oriented_quads import QuadRig, load_quad_rig
+from tracking.subjects.skeleton import load_subject_skeleton
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 
 HELP = (
     "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "

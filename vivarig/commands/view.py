@@ -8,10 +8,10 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from calibration.errors import InputError
-from capture.recording import load_recording
-from vivarig.report.findings import load_findings
-from vivarig.reporting import CommandReport
+from calibration.foundation.errors import InputError
+from capture.recordings.recording import load_recording
+from vivarig.console.reporting import CommandReport
+from vivarig.results.findings import load_findings
 from vivarig.viewer import Viewer
 
 HELP = (

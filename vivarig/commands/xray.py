@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from calibration.xray_attenuation import Polarity
-from capture.recording import load_recording
-from vivarig.reporting import CommandReport
+from calibration.xray.attenuation import Polarity
+from capture.recordings.recording import load_recording
+from vivarig.console.reporting import CommandReport
 from vivarig.xray.calibrate import calibrate
 from vivarig.xray.recording import XrayFolder
 from vivarig.xray.track import track

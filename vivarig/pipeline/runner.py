@@ -10,19 +10,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from calibration.errors import InputError
-from capture.recording import Recording
+from calibration.foundation.errors import InputError
+from calibration.foundation.spans import Span
+from capture.recordings.recording import Recording
 from capture.silhouettes.segment import count_frames
 from skeleton.bodies import BODIES
-from vivarig.pipeline.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
-from vivarig.pipeline.jobs import Job, StagePlan, leftovers
+from vivarig.console.progress import StagesDisplay, relay_progress
+from vivarig.console.reporting import CommandReport
+from vivarig.jobs.cutting import LENGTH
+from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
+from vivarig.jobs.job import Job, StagePlan, leftovers
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
-from vivarig.pipeline.spans import LENGTH, Span
 from vivarig.pipeline.stages import STAGES, Stage, options_of
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
-from vivarig.progress import StagesDisplay, relay_progress
-from vivarig.reporting import CommandReport
 
 __all__ = ["RunOptions", "StageOutcome", "run_recording", "workers_here"]
 

@@ -7,12 +7,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from calibration.errors import InputError
+from calibration.foundation.errors import InputError
+from calibration.foundation.spans import Span
+from vivarig.console.reporting import CommandReport
+from vivarig.jobs.cutting import MARGIN
+from vivarig.jobs.job import Job
 from vivarig.pipeline import tasks
-from vivarig.pipeline.jobs import Job
-from vivarig.pipeline.spans import MARGIN, Span
 from vivarig.pipeline.stages import STAGES, Stage
-from vivarig.reporting import CommandReport
 
 __all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
 
@@ -89,7 +90,7 @@ def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
     for phase_index, phase in enumerate(stage.phases):
         for index, span in enumerate(spans):
             if phase_index == 0:
-                near = _meeting(masks, span.widened(MARGIN, Span(spans[0].first, spans[-1].last)))
+                near = _meeting(masks, span.widened(MARGIN, Span(spans[0].first, spans[-1].stop)))
                 before = {("silhouettes", "masks", str(part)) for part in near} if stage.needs else set()
                 before |= {(name, "prepare", "")} if stage.shared else set()
             else:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from calibration.errors import InputError, nearest
-from vivarig.reporting import CommandReport
+from calibration.foundation.errors import InputError, nearest
+from vivarig.console.reporting import CommandReport
 
 __all__ = ["STAGES", "Stage", "options_of", "run_stage"]
 

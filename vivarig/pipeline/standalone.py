@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 
-from capture.masks import mask_cameras
-from capture.recording import load_recording
-from vivarig.pipeline.fingerprints import digest_of_inputs, digest_of_more, digest_of_path, digest_of_words
-from vivarig.pipeline.jobs import Job, StagePlan
+from calibration.foundation.spans import Span
+from capture.recordings.masks import mask_cameras
+from capture.recordings.recording import load_recording
+from vivarig.console.reporting import CommandReport
+from vivarig.jobs.fingerprints import digest_of_inputs, digest_of_more, digest_of_path, digest_of_words
+from vivarig.jobs.job import Job, StagePlan
 from vivarig.pipeline.runner import run_job, workers_here
-from vivarig.pipeline.spans import Span
-from vivarig.reporting import CommandReport
 
 __all__ = ["run_one_stage"]
 

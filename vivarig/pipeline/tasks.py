@@ -12,10 +12,10 @@ from typing import Any
 import numba
 from threadpoolctl import threadpool_limits
 
-from vivarig.pipeline.jobs import Job
-from vivarig.pipeline.spans import Span
+from calibration.foundation.spans import Span
+from vivarig.console.reporting import CommandReport
+from vivarig.jobs.job import Job
 from vivarig.pipeline.stages import run_stage
-from vivarig.reporting import CommandReport
 
 __all__ = ["Done", "extract", "join", "part", "prepare", "timed", "whole"]
 
@@ -39,7 +39,7 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     start, cpu = time.monotonic(), time.process_time()
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    importlib.import_module(f"vivarig.commands.{stage}" if function is whole else f"vivarig.parts.{stage}")
+    importlib.import_module(f"vivarig.commands.{stage}" if function is whole else f"vivarig.stages.{stage}")
     try:
         with threadpool_limits(limits=1, user_api="blas"):
             value = function(job, stage, *arguments)
@@ -49,7 +49,7 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
 
 
 def _parts(stage: str) -> ModuleType:
-    return importlib.import_module(f"vivarig.parts.{stage}")
+    return importlib.import_module(f"vivarig.stages.{stage}")
 
 
 def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool:

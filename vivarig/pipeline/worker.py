@@ -14,9 +14,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from calibration.errors import VivarigError
+from calibration.foundation.errors import VivarigError
+from vivarig.console.progress import relay_progress
 from vivarig.pipeline.workers import receive, send
-from vivarig.progress import relay_progress
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import IO, Any
 
-from calibration.errors import SolveError
+from calibration.foundation.errors import SolveError
 
 __all__ = ["Inline", "LocalWorkers", "receive", "send"]
 

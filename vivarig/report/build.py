@@ -6,20 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats, Ints
-from calibration.errors import InputError
-from calibration.files import write_text
+from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_text
 from capture.hull.result import flag_words
-from capture.masks import MaskFlag
-from capture.recording import Recording
-from skeleton.gait import GaitPaths, gait_of
-from skeleton.scoring import JointScores, score_joints
-from vivarig.evaluation import cage_estimate, common_joints, load_estimate, load_truth
-from vivarig.report.findings import Findings, SkeletonFindings, load_findings
+from capture.recordings.masks import MaskFlag
+from capture.recordings.recording import Recording
+from skeleton.analysis.gait import GaitPaths, gait_of
+from skeleton.analysis.scoring import JointScores, score_joints
+from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
 from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
+from vivarig.results.findings import Findings, SkeletonFindings, load_findings
 
 __all__ = ["build_report", "no_gait"]
 

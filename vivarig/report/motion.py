@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.transforms import rotation_from_quaternion
-from capture.results import open_results
-from skeleton.angles import inner_angles
+from calibration.foundation.arrays import Floats
+from calibration.foundation.result_files import open_results
+from calibration.geometry.transforms import rotation_from_quaternion
+from skeleton.analysis.angles import inner_angles
+from skeleton.analysis.gait import GaitPaths, gait_paths
 from skeleton.bodies import BODIES, load_body
-from skeleton.gait import GaitPaths, gait_paths
-from skeleton.tree import Pose
-from vivarig.report.findings import SkeletonFindings
+from skeleton.tree.joint_tree import Pose
+from vivarig.results.findings import SkeletonFindings
 
 __all__ = ["MotionCurves", "motion_curves"]
 

@@ -11,13 +11,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bytes, Floats
-from calibration.cameras import Camera
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Bytes, Floats
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.store import read_hull
-from capture.masks import read_masks
-from capture.video import read_frames
-from vivarig.report.findings import Findings, SkeletonFindings
+from capture.recordings.masks import read_masks
+from capture.recordings.video import read_frames
+from vivarig.results.findings import Findings, SkeletonFindings
 
 __all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
 

@@ -16,11 +16,11 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from calibration.arrays import Floats, Ints
-from calibration.cameras import LensCamera
-from calibration.rig import Rig
-from skeleton.scoring import JointScores
-from vivarig.report.findings import Findings
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats, Ints
+from skeleton.analysis.scoring import JointScores
+from vivarig.results.findings import Findings
 
 __all__ = ["angle_plot", "quality_plot", "rig_picture", "score_plot"]
 

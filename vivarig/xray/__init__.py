@@ -1,1 +1,4 @@
-"""The steps of ``vivarig xray``, each a function of a recording's folder, and where their files lie."""
+"""The steps of `vivarig xray`, and springs that X-ray beads pull the skeleton with.
+
+Imports `console`.
+"""

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.arrays import Floats
-from calibration.cameras import LensCamera
-from calibration.errors import InputError, SolveError
-from calibration.files import read_text
-from calibration.rig import Rig, save_rig
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.rig import Rig, save_rig
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError, SolveError
+from calibration.foundation.files import read_text
+from calibration.geometry.transforms import RigidTransform, mean_rigid
 from calibration.rig_formats import write_rig
-from calibration.transforms import RigidTransform, mean_rigid
-from calibration.xray_attenuation import Polarity
-from calibration.xray_cube import BeadCube, CubeCalibration, CubeImage, calibrate_with_cube, draw_cube, load_cube
-from calibration.xray_spots import Spots
-from calibration.xray_undistortion import DistortionMap, map_at
-from capture.video import read_image
+from calibration.xray.attenuation import Polarity
+from calibration.xray.cube import BeadCube, CubeCalibration, CubeImage, calibrate_with_cube, draw_cube, load_cube
+from calibration.xray.spots import Spots
+from calibration.xray.undistortion import DistortionMap, map_at
+from capture.recordings.video import read_image
 from tracking.beads.store import load_maps
-from vivarig.reporting import CommandReport
+from vivarig.console.reporting import CommandReport
 from vivarig.xray.recording import XrayFolder, write_picture
 
 __all__ = ["calibrate"]

@@ -17,13 +17,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Bytes
-from calibration.errors import InputError
-from calibration.files import write_bytes
-from calibration.rig import Rig, load_rig
-from capture.image_stacks import ImageStack, open_stack
-from capture.recording import Recording
-from capture.video import image_files
+from calibration.cameras.rig import Rig, load_rig
+from calibration.foundation.arrays import Bytes
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_bytes
+from capture.recordings.image_stacks import ImageStack, open_stack
+from capture.recordings.recording import Recording
+from capture.recordings.video import image_files
 
 __all__ = ["RecordingClip", "XrayFolder", "open_clip", "write_picture"]
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.arrays import Floats
-from calibration.errors import InputError
-from calibration.xray_attenuation import Polarity
-from calibration.xray_cube import draw_cube
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from calibration.xray.attenuation import Polarity
+from calibration.xray.cube import draw_cube
 from tracking.beads.session import follow_beads
 from tracking.beads.store import load_maps, save_tracks
 from tracking.beads.tracks import BeadTracks, PointStatus
 from tracking.beads.xmalab_files import PixelConvention, read_points_2d, write_points_2d
-from vivarig.progress import progress_callback
-from vivarig.reporting import CommandReport
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
 from vivarig.xray.recording import XrayFolder, open_clip, write_picture
 
 __all__ = ["track"]

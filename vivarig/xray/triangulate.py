@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError
-from calibration.files import read_text
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text
 from skeleton.motion_files.c3d import write_c3d
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.trc import write_trc
@@ -17,7 +17,7 @@ from tracking.beads.filtering import Smoothed, smooth_trajectories
 from tracking.beads.session import BeadSession, reconstruct
 from tracking.beads.store import load_maps, load_tracks, save_beads
 from tracking.beads.xmalab_files import write_points_3d, write_rigid_body
-from vivarig.reporting import CommandReport
+from vivarig.console.reporting import CommandReport
 from vivarig.xray.recording import XrayFolder
 
 __all__ = ["triangulate"]

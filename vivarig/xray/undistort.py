@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import InputError, SolveError
-from calibration.xray_cube import draw_cube
-from calibration.xray_grid import draw_grid, find_grid
-from calibration.xray_undistortion import AnyMap, DistortionMap, MovingMap, fit_undistortion
-from capture.video import read_image
+from calibration.foundation.errors import InputError, SolveError
+from calibration.xray.cube import draw_cube
+from calibration.xray.grid import draw_grid, find_grid
+from calibration.xray.undistortion import AnyMap, DistortionMap, MovingMap, fit_undistortion
+from capture.recordings.video import read_image
 from tracking.beads.store import save_maps
-from vivarig.progress import progress
-from vivarig.reporting import CommandReport
+from vivarig.console.progress import progress
+from vivarig.console.reporting import CommandReport
 from vivarig.xray.recording import XrayFolder, write_picture
 
 __all__ = ["undistort"]

@@ -1,0 +1,1 @@
+"""The captured person `crane`: data, runs, ablations, drill and speed, for `benchmarks.tracking`."""

@@ -1,0 +1,1 @@
+"""Memory, cut recordings, a reference kernel for the machine's speed, studio boards."""

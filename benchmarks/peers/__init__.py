@@ -1,0 +1,1 @@
+"""Other programs, run beside ours in an environment of their own."""

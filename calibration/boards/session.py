@@ -1,0 +1,220 @@
+"""Calibration sessions on disk: which footage belongs to which camera, and which board was shown.
+
+Recognised as they are: our own layout, Anipose projects, sleap-anipose sessions, Caliscope projects and a flat
+folder of numbered stills. Nothing is opened here but small text files.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibration.boards.board import Board, boards_from_table, load_boards
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import read_text
+
+__all__ = ["Footage", "Session", "numbered_images", "open_session"]
+
+VIDEOS = {".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv"}
+IMAGES = {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm"}
+BOARD_WORDS = ("calib", "board", "checker", "charuco", "chess", "april")
+FLOOR = "floor"
+
+
+@dataclass(frozen=True)
+class Footage:
+    """What one camera recorded of the boards: a video, or images with their frame numbers."""
+
+    name: str
+    video: Path | None = None
+    images: tuple[tuple[int, Path], ...] = ()
+
+
+@dataclass(frozen=True)
+class Session:
+    """A calibration session.
+
+    Attributes:
+        folder: where it lies.
+        layout: which program's habits it follows: vivarig, anipose, sleap-anipose or caliscope.
+        boards: the boards that were shown.
+        board_file: where they are described.
+        footage: one per camera, in order of name (numbers by value).
+        floor: footage of a board lying on the floor, where there is any; camera names as in ``footage``.
+    """
+
+    folder: Path
+    layout: str
+    boards: tuple[Board, ...]
+    board_file: Path
+    footage: tuple[Footage, ...]
+    floor: tuple[Footage, ...] = ()
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key of a name: numbers by value, before letters."""
+    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.split(r"(\d+)", name) if p]
+
+
+def numbered_images(files: Sequence[Path]) -> tuple[tuple[int, Path], ...]:
+    """Number images by the last number in their names if that tells them apart, else by their order."""
+    ordered = sorted(files, key=lambda f: natural(f.name))
+    found = [re.findall(r"\d+", f.stem) for f in ordered]
+    numbers = [int(n[-1]) for n in found if n]
+    if len(set(numbers)) == len(ordered):
+        return tuple(sorted(zip(numbers, ordered, strict=True)))
+    return tuple(enumerate(ordered))
+
+
+def open_session(folder: Path | str, board_file: Path | str | None = None) -> Session:
+    """Recognise a session folder; ``board_file`` names the board's description if it lies elsewhere."""
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{place}: no such session folder")
+    described = None if board_file is None else Path(board_file)
+    for recognise in (_caliscope, _anipose, _sleap_anipose, _own):
+        session = recognise(place, described)
+        if session is not None:
+            return session
+    raise InputError(
+        f"{place}: no footage found; wanted one video per camera (front.mp4, side.mp4, ...) or one folder of images "
+        "per camera, with board.toml beside them"
+    )
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+
+
+def _files(folder: Path, suffixes: set[str]) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    found = [f for f in folder.iterdir() if f.suffix.lower() in suffixes and f.is_file() and f.name[0] != "."]
+    return sorted(found, key=lambda f: natural(f.name))
+
+
+def _folders(folder: Path) -> list[Path]:
+    found = [f for f in folder.iterdir() if f.is_dir() and f.name[0] != "." and f.name != "results"]
+    return sorted(found, key=lambda f: natural(f.name))
+
+
+def _caliscope(place: Path, described: Path | None) -> Session | None:
+    videos = _files(place / "calibration" / "extrinsic", VIDEOS)
+    if not videos:
+        return None
+    candidates = [described] if described else [place / "charuco.toml", place / "config.toml"]
+    board = next((c for c in candidates if c.is_file()), None)
+    if board is None:
+        raise InputError(f"{place}: looks like a Caliscope project but has no charuco.toml; give --board FILE")
+    footage = tuple(Footage(v.stem, video=v) for v in videos)
+    return Session(place, "caliscope", load_boards(board), board, footage)
+
+
+def _anipose(place: Path, described: Path | None) -> Session | None:
+    config = next((c for c in (place, place.parent, place.parent.parent) if (c / "config.toml").is_file()), None)
+    if config is None:
+        return None
+    table = _toml(config / "config.toml")
+    if "calibration" not in table:
+        return None
+    inner = str(table.get("pipeline", {}).get("calibration_videos", "calibration"))
+    videos = _files(place / inner, VIDEOS) or (_files(place, VIDEOS) if config != place else [])
+    if not videos:
+        return None
+    pattern = str(table.get("triangulation", {}).get("cam_regex", r"cam([A-Z0-9]+)"))
+    names = []
+    for video in videos:
+        match = re.search(pattern, video.stem)
+        if match is None:
+            raise InputError(f"{video.name}: its name does not match cam_regex = '{pattern}' of Anipose's config.toml")
+        names.append(match.group(1) if match.groups() else match.group(0))
+    if len(set(names)) < len(names):
+        raise InputError(f"{place}: cam_regex = '{pattern}' gives two videos the same camera name; keep one per camera")
+    board = described or config / "config.toml"
+    boards = load_boards(board) if described else boards_from_table(table)
+    footage = sorted((Footage(n, video=v) for n, v in zip(names, videos, strict=True)), key=lambda f: natural(f.name))
+    return Session(place, "anipose", boards, board, tuple(footage))
+
+
+def _sleap_anipose(place: Path, described: Path | None) -> Session | None:
+    views = [f for f in _folders(place) if (f / "calibration_images").is_dir()]
+    if not views:
+        return None
+    board = described or place / "board.toml"
+    if not board.is_file():
+        raise InputError(f"{place}: looks like a sleap-anipose session but has no board.toml; give --board FILE")
+    footage = []
+    for view in views:
+        images = _files(view / "calibration_images", IMAGES)
+        video = next(iter(_files(view / "calibration_images", VIDEOS)), None)
+        if images:
+            footage.append(Footage(view.name, images=numbered_images(images)))
+        elif video is not None:
+            footage.append(Footage(view.name, video=video))
+        else:
+            raise InputError(f"{view / 'calibration_images'}: neither images nor a video")
+    return Session(place, "sleap-anipose", load_boards(board), board, tuple(footage))
+
+
+def _own(place: Path, described: Path | None) -> Session | None:
+    footage = _collect(place)
+    if not footage and (place / "videos").is_dir():
+        footage = _collect(place / "videos")
+    if not footage:
+        return None
+    board = described or place / "board.toml"
+    if not board.is_file():
+        raise InputError(
+            f"{place}: no board.toml describes the board; write one with `vivarig board`, or give --board FILE"
+        )
+    floor = _collect(place / FLOOR) if (place / FLOOR).is_dir() else []
+    floor += [
+        Footage(f.name, video=v) for f in _folders(place) for v in _files(f, VIDEOS) if v.stem.lower().startswith(FLOOR)
+    ]
+    known = {f.name for f in footage}
+    for entry in floor:
+        if entry.name not in known:
+            raise InputError(f"floor footage of '{entry.name}', but the session has {', '.join(sorted(known))}")
+    return Session(place, "vivarig", load_boards(board), board, tuple(footage), tuple(floor))
+
+
+def _collect(place: Path) -> list[Footage]:
+    """Return one video or image set per camera: files, folders, or numbered stills side by side."""
+    videos = [v for v in _files(place, VIDEOS) if not v.stem.lower().startswith(FLOOR)]
+    if videos:
+        return [Footage(v.stem, video=v) for v in videos]
+    stills = _files(place, IMAGES)
+    groups: dict[str, list[Path]] = {}
+    for still in stills:
+        match = re.fullmatch(r"(.*?)[-_ ]?(\d+)", still.stem)
+        if match and match.group(1):
+            groups.setdefault(match.group(1), []).append(still)
+    if len(groups) > 1 and all(len(g) > 1 for g in groups.values()):
+        named = sorted(groups.items(), key=lambda item: natural(item[0]))
+        return [Footage(name, images=numbered_images(files)) for name, files in named]
+    found = []
+    for folder in _folders(place):
+        if folder.name in (FLOOR, "videos"):
+            continue
+        inside = [v for v in _files(folder, VIDEOS) if not v.stem.lower().startswith(FLOOR)]
+        images = _files(folder, IMAGES)
+        if len(inside) > 1:
+            likely = [v for v in inside if any(word in v.stem.lower() for word in BOARD_WORDS)]
+            if len(likely) != 1:
+                raise InputError(
+                    f"{folder}: {len(inside)} videos ({', '.join(v.name for v in inside)}); keep one, or call the one "
+                    "that shows the board board.mp4"
+                )
+            inside = likely
+        if inside:
+            found.append(Footage(folder.name, video=inside[0]))
+        elif images:
+            found.append(Footage(folder.name, images=numbered_images(images)))
+    return found

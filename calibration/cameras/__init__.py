@@ -1,0 +1,4 @@
+"""Camera models, projection, rigs, rings of cameras, and triangulation.
+
+Imports `foundation` and `geometry`.
+"""

@@ -1,0 +1,436 @@
+"""Camera models behind one interface: a lens with a pose, or a bare projection matrix.
+
+OpenCV axes: x right, y down, z forward; the centre of the top-left pixel is (0, 0).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibration.cameras.projection import (
+    FISHEYE,
+    LENS_PARAMETERS,
+    MATRIX,
+    PINHOLE,
+    ROW,
+    distort_with_jacobians,
+    project_points,
+    undistort_pixels,
+)
+from calibration.foundation.arrays import Floats, shaped
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import RigidTransform
+
+__all__ = [
+    "Camera",
+    "FisheyeLens",
+    "Kind",
+    "Lens",
+    "LensCamera",
+    "MatrixCamera",
+    "PinholeLens",
+    "ProjectionJacobians",
+]
+
+Kind: TypeAlias = Literal["light", "xray"]
+KINDS: tuple[Kind, ...] = ("light", "xray")
+PINHOLE_COEFFICIENTS = (0, 4, 5, 8, 12, 14)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectionJacobians:
+    """Pixels and how they move, for points (..., 3).
+
+    Attributes:
+        pixels: (..., 2) px.
+        by_point: (..., 2, 3) px/mm, by the world point.
+        by_pose: (..., 2, 6), by (w, d) where the pose becomes ``exp(w) rotation, translation + d``: px/rad,
+            px/mm. (..., 2, 0) for a bare matrix.
+        by_lens: (..., 2, k), by fx fy cx cy skew and the model's distortion coefficients in order; for a bare
+            matrix by its 12 entries.
+    """
+
+    pixels: Floats
+    by_point: Floats
+    by_pose: Floats
+    by_lens: Floats
+
+
+def _checked_size(size: tuple[int, int], what: str) -> tuple[int, int]:
+    if len(size) != 2 or any(not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1 for n in size):
+        raise InputError(f"{what}: size must be two positive whole numbers (width, height), got {size!r}")
+    if max(size) > 1_000_000:
+        raise InputError(f"{what}: size {size[0]} x {size[1]} px is not that of an image")
+    return int(size[0]), int(size[1])
+
+
+def _checked_intrinsics(value: ArrayLike) -> Floats:
+    k = shaped(value, (3, 3), "intrinsics")
+    if k[0, 0] <= 0 or k[1, 1] <= 0:
+        raise InputError(f"intrinsics: focal lengths must be positive, got {k[0, 0]:g} and {k[1, 1]:g}")
+    if np.abs(k[[1, 2, 2], [0, 0, 1]]).max() > 0 or k[2, 2] != 1:
+        raise InputError("intrinsics must be [[fx, skew, cx], [0, fy, cy], [0, 0, 1]]")
+    if np.abs(k).max() > 1e9:
+        raise InputError(f"intrinsics: {np.abs(k).max():g} px is beyond any camera")
+    return k
+
+
+def _first_positive_root(polynomial: Floats) -> float:
+    """Return the smallest positive real root of a polynomial (lowest power first), infinity where there is none."""
+    trimmed = np.trim_zeros(polynomial, "b")
+    if len(trimmed) < 2:
+        return np.inf
+    roots = np.polynomial.polynomial.polyroots(trimmed)
+    real = roots.real[(np.abs(roots.imag) < 1e-9 * (1 + np.abs(roots))) & (roots.real > 0)]
+    return float(real.min()) if len(real) else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class PinholeLens:
+    """A pinhole with skew and OpenCV's distortion.
+
+    Attributes:
+        size: (width, height) px.
+        intrinsics: (3, 3) camera matrix, px; entry (0, 1) is the skew.
+        distortion: (n,) with n in 0, 4, 5, 8, 12, 14: k1 k2 p1 p2 [k3 [k4 k5 k6 [s1-s4 [tau_x tau_y]]]].
+    """
+
+    size: tuple[int, int]
+    intrinsics: Floats
+    distortion: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _checked_size(self.size, "pinhole lens"))
+        object.__setattr__(self, "intrinsics", _checked_intrinsics(self.intrinsics))
+        object.__setattr__(self, "distortion", shaped(self.distortion, (None,), "pinhole distortion"))
+        if len(self.distortion) not in PINHOLE_COEFFICIENTS:
+            wanted = ", ".join(map(str, PINHOLE_COEFFICIENTS))
+            raise InputError(f"pinhole distortion must have {wanted} coefficients, got {len(self.distortion)}")
+        if len(self.distortion) and np.abs(self.distortion).max() > 1e6:
+            raise InputError(f"pinhole distortion of {np.abs(self.distortion).max():g} is beyond any lens")
+
+    @cached_property
+    def invertible_limit(self) -> float:
+        """Square of the undistorted radius up to which r -> r * radial(r^2) rises."""
+        k = np.zeros(14)
+        k[: len(self.distortion)] = self.distortion
+        n, d = np.array([1, k[0], k[1], k[4]]), np.array([1, k[5], k[6], k[7]])
+        # d/dr [r N(s)/D(s)], s = r^2, has the sign of (N + 2 s N') D - 2 s N D'
+        p = np.polynomial.polynomial
+        s2 = np.array([0.0, 2.0])
+        rising = p.polysub(
+            p.polymul(p.polyadd(n, p.polymul(s2, p.polyder(n))), d), p.polymul(s2, p.polymul(n, p.polyder(d)))
+        )
+        return min(_first_positive_root(rising), _first_positive_root(d))
+
+    def packed(self) -> Floats:
+        """Return the lens part of a camera row (see `calibration.cameras.projection`), with an identity pose."""
+        row = _packed_lens(PINHOLE, self.intrinsics, self.distortion)
+        row[32] = self.invertible_limit
+        return row
+
+
+@dataclass(frozen=True, eq=False)
+class FisheyeLens:
+    """A Kannala-Brandt fisheye in OpenCV's form.
+
+    Attributes:
+        size: (width, height) px.
+        intrinsics: (3, 3) camera matrix, px; entry (0, 1) is the skew.
+        distortion: (4,): theta_d = theta (1 + k1 theta^2 + k2 theta^4 + k3 theta^6 + k4 theta^8).
+    """
+
+    size: tuple[int, int]
+    intrinsics: Floats
+    distortion: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _checked_size(self.size, "fisheye lens"))
+        object.__setattr__(self, "intrinsics", _checked_intrinsics(self.intrinsics))
+        object.__setattr__(self, "distortion", shaped(self.distortion, (4,), "fisheye distortion"))
+        if np.abs(self.distortion).max() > 1e6:
+            raise InputError(f"fisheye distortion of {np.abs(self.distortion).max():g} is beyond any lens")
+
+    @cached_property
+    def invertible_limit(self) -> float:
+        """Square of the angle from the axis up to which theta -> theta_d rises, at most (pi/2)^2."""
+        k = self.distortion
+        turn = _first_positive_root(np.array([1, 3 * k[0], 5 * k[1], 7 * k[2], 9 * k[3]]))
+        return min(turn, (np.pi / 2) ** 2)
+
+    def packed(self) -> Floats:
+        """Return the lens part of a camera row (see `calibration.cameras.projection`), with an identity pose."""
+        row = _packed_lens(FISHEYE, self.intrinsics, self.distortion)
+        row[32] = self.invertible_limit
+        return row
+
+
+Lens: TypeAlias = PinholeLens | FisheyeLens
+
+
+def _packed_lens(model: int, k: Floats, distortion: Floats) -> Floats:
+    row = np.zeros(ROW)
+    row[0] = model
+    row[1:6] = k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1]
+    row[6 : 6 + len(distortion)] = distortion
+    row[20], row[24], row[28] = 1, 1, 1
+    return row
+
+
+class Camera(ABC):
+    """One calibrated view: projects world points (mm) to pixels and turns pixels into world rays."""
+
+    name: str
+    kind: Kind
+
+    @property
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """(width, height) px."""
+
+    @property
+    @abstractmethod
+    def centre(self) -> Floats:
+        """(3,) centre of projection, world mm."""
+
+    @abstractmethod
+    def packed(self) -> Floats:
+        """Return the camera as one row of numbers for compiled kernels (see `calibration.cameras.projection`)."""
+
+    @abstractmethod
+    def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
+        """Return origins and unit directions (..., 3), world mm, of pixels (..., 2); NaN where there is no inverse."""
+
+    @abstractmethod
+    def project_with_jacobians(self, points: ArrayLike) -> ProjectionJacobians:
+        """Project points (..., 3) with derivatives; NaN as in `project`."""
+
+    @abstractmethod
+    def undistort_points(self, pixels: ArrayLike) -> Floats:
+        """Return the pixels (..., 2) at which the same camera without distortion would see them."""
+
+    def project(self, points: ArrayLike) -> Floats:
+        """Project world points (..., 3) to pixels (..., 2); NaN behind the camera or beyond the lens."""
+        p = np.asarray(points, dtype=np.float64)
+        flat = np.ascontiguousarray(p.reshape(-1, 3))
+        return np.asarray(project_points(self.packed()[None], flat)[0].reshape(*p.shape[:-1], 2))
+
+
+@dataclass(frozen=True, eq=False)
+class LensCamera(Camera):
+    """A lens with a pose: ``x_cam = rotation @ x_world + translation``.
+
+    Attributes:
+        name: as in the rig's file.
+        lens: pinhole or fisheye.
+        camera_from_world: pose, mm.
+        kind: "light" or "xray".
+    """
+
+    name: str
+    lens: Lens
+    camera_from_world: RigidTransform
+    kind: Kind = "light"
+
+    def __post_init__(self) -> None:
+        who = f"camera '{self.name}'"
+        r = shaped(self.camera_from_world.rotation, (3, 3), f"{who}: rotation")
+        t = shaped(self.camera_from_world.translation, (3,), f"{who}: translation")
+        if np.abs(r @ r.T - np.eye(3)).max() > 1e-5 or np.linalg.det(r) < 0:
+            raise InputError(f"{who}: rotation must be a proper rotation matrix (it mirrors or stretches)")
+        if np.abs(r @ r.T - np.eye(3)).max() > 1e-14:  # printed with few digits: take the nearest rotation
+            u, _, vt = np.linalg.svd(r)
+            r = u @ vt
+        object.__setattr__(self, "camera_from_world", RigidTransform(r, t))
+        if self.kind not in KINDS:
+            raise InputError(f"{who}: kind must be 'light' or 'xray', got {self.kind!r}")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) px."""
+        return self.lens.size
+
+    @property
+    def centre(self) -> Floats:
+        """(3,) centre of projection, world mm."""
+        return self.camera_from_world.inverse().translation
+
+    def packed(self) -> Floats:
+        """Return the camera as one row of numbers for compiled kernels."""
+        row = self.lens.packed()
+        row[20:29] = self.camera_from_world.rotation.ravel()
+        row[29:32] = self.camera_from_world.translation
+        row[33:36] = self.centre
+        return row
+
+    def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
+        """Return origins and unit directions (..., 3), world mm; NaN where the lens has no inverse."""
+        p = np.asarray(pixels, dtype=np.float64)
+        ideal = undistort_pixels(self.lens.packed(), np.ascontiguousarray(p.reshape(-1, 2)))
+        local = np.concatenate([ideal, np.ones((len(ideal), 1))], axis=1)
+        directions = local @ self.camera_from_world.rotation
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        directions = directions.reshape(*p.shape[:-1], 3)
+        return np.broadcast_to(self.centre, directions.shape), directions
+
+    def undistort_points(self, pixels: ArrayLike) -> Floats:
+        """Return the pixels (..., 2) at which the same camera without distortion would see them."""
+        p = np.asarray(pixels, dtype=np.float64)
+        ideal = undistort_pixels(self.lens.packed(), np.ascontiguousarray(p.reshape(-1, 2)))
+        k = self.lens.intrinsics
+        return np.asarray((ideal @ k[:2, :2].T + k[:2, 2]).reshape(p.shape))
+
+    def undistortion_maps(self) -> tuple[Floats, Floats]:
+        """Return x and y maps (h, w) for cv2.remap: where in the distorted image each undistorted pixel lies."""
+        w, h = self.size
+        grid = np.stack(np.meshgrid(np.arange(w, dtype=float), np.arange(h, dtype=float)), axis=-1)
+        ideal = (grid - self.lens.intrinsics[:2, 2]) @ np.linalg.inv(self.lens.intrinsics[:2, :2]).T
+        points = np.concatenate([ideal, np.ones((h, w, 1))], axis=-1).reshape(-1, 3)
+        moved = project_points(self.lens.packed()[None], points)[0].reshape(h, w, 2)
+        return moved[..., 0], moved[..., 1]
+
+    def project_with_jacobians(self, points: ArrayLike) -> ProjectionJacobians:
+        """Project points (..., 3) with derivatives; NaN as in `project`."""
+        p = np.asarray(points, dtype=np.float64)
+        lead = p.shape[:-1]
+        rows = lens_jacobians(self.packed(), np.ascontiguousarray(p.reshape(-1, 3)))
+        kept = 5 + len(self.lens.distortion)
+        pixels, by_point, by_pose, by_lens = rows
+        return ProjectionJacobians(
+            pixels.reshape(*lead, 2),
+            by_point.reshape(*lead, 2, 3),
+            by_pose.reshape(*lead, 2, 6),
+            by_lens[:, :, :kept].reshape(*lead, 2, kept),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixCamera(Camera):
+    """A view known only by its 3x4 projection matrix: ``w (u, v, 1) = matrix @ (x, y, z, 1)``.
+
+    Attributes:
+        name: as in the rig's file.
+        image_size: (width, height) px.
+        matrix: (3, 4), any non-zero scale; the sign that puts the scene in front is found from its determinant.
+        kind: "light" or "xray".
+    """
+
+    name: str
+    image_size: tuple[int, int]
+    matrix: Floats
+    kind: Kind = "light"
+
+    def __post_init__(self) -> None:
+        who = f"camera '{self.name}'"
+        object.__setattr__(self, "image_size", _checked_size(self.image_size, who))
+        m = shaped(self.matrix, (3, 4), f"{who}: projection matrix")
+        if np.linalg.matrix_rank(m[:, :3]) < 3:
+            raise InputError(f"{who}: projection matrix has a singular left 3x3 part, so no centre of projection")
+        object.__setattr__(self, "matrix", m)
+        if self.kind not in KINDS:
+            raise InputError(f"{who}: kind must be 'light' or 'xray', got {self.kind!r}")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) px."""
+        return self.image_size
+
+    @property
+    def centre(self) -> Floats:
+        """(3,) centre of projection, world mm."""
+        return np.asarray(-np.linalg.solve(self.matrix[:, :3], self.matrix[:, 3]))
+
+    @cached_property
+    def facing(self) -> Floats:
+        """The matrix with the sign for which points in front have a positive third coordinate."""
+        return np.asarray(self.matrix * np.sign(np.linalg.det(self.matrix[:, :3])))
+
+    def packed(self) -> Floats:
+        """Return the camera as one row of numbers for compiled kernels."""
+        row = np.zeros(ROW)
+        row[0] = MATRIX
+        row[20:32] = self.facing.ravel()
+        row[32] = np.inf
+        row[33:36] = self.centre
+        return row
+
+    def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
+        """Return origins and unit directions (..., 3), world mm."""
+        p = np.asarray(pixels, dtype=np.float64)
+        homogeneous = np.concatenate([p, np.ones((*p.shape[:-1], 1))], axis=-1)
+        directions = homogeneous @ np.linalg.inv(self.facing[:, :3]).T
+        directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+        return np.broadcast_to(self.centre, directions.shape), directions
+
+    def undistort_points(self, pixels: ArrayLike) -> Floats:
+        """Return the pixels as they are: a bare matrix has no distortion."""
+        return np.array(pixels, dtype=np.float64)
+
+    def project_with_jacobians(self, points: ArrayLike) -> ProjectionJacobians:
+        """Project points (..., 3) with derivatives by the point and by the 12 matrix entries (of `facing`)."""
+        p = np.asarray(points, dtype=np.float64)
+        m = self.facing
+        x = np.concatenate([p, np.ones((*p.shape[:-1], 1))], axis=-1)
+        h = x @ m.T
+        w = np.where(h[..., 2:] > 0, h[..., 2:], np.nan)
+        pixels = h[..., :2] / w
+        by_point = (m[:2, :3] - pixels[..., None] * m[2, :3]) / w[..., None]
+        by_lens = np.zeros((*p.shape[:-1], 2, 12))
+        by_lens[..., 0, 0:4] = by_lens[..., 1, 4:8] = x / w
+        by_lens[..., :, 8:12] = -pixels[..., None] * (x / w)[..., None, :]
+        return ProjectionJacobians(pixels, by_point, np.zeros((*p.shape[:-1], 2, 0)), by_lens)
+
+
+@compiled
+def lens_jacobians(row: Floats, points: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Project points (n, 3) through a lens row, with all derivatives (see `ProjectionJacobians`)."""
+    n = points.shape[0]
+    pixels = np.empty((n, 2))
+    by_point = np.full((n, 2, 3), np.nan)
+    by_pose = np.full((n, 2, 6), np.nan)
+    by_lens = np.full((n, 2, LENS_PARAMETERS), np.nan)
+    by_xy, by_k = np.empty((2, 2)), np.empty((2, 14))
+    g = np.empty(3)
+    for i in range(n):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        # rotated point q, then the camera's c = q + t
+        q0 = row[20] * x + row[21] * y + row[22] * z
+        q1 = row[23] * x + row[24] * y + row[25] * z
+        q2 = row[26] * x + row[27] * y + row[28] * z
+        zc = q2 + row[31]
+        if zc <= 0:
+            pixels[i, 0], pixels[i, 1] = np.nan, np.nan
+            continue
+        xn, yn = (q0 + row[29]) / zc, (q1 + row[30]) / zc
+        xd, yd = distort_with_jacobians(row, xn, yn, by_xy, by_k)
+        pixels[i, 0], pixels[i, 1] = row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+        if not np.isfinite(xd):
+            continue
+        for axis in range(2):
+            along = row[1] if axis == 0 else 0.0
+            across = row[5] if axis == 0 else row[2]
+            gx = along * by_xy[0, 0] + across * by_xy[1, 0]
+            gy = along * by_xy[0, 1] + across * by_xy[1, 1]
+            g[0], g[1], g[2] = gx / zc, gy / zc, -(gx * xn + gy * yn) / zc
+            for k in range(3):
+                by_point[i, axis, k] = g[0] * row[20 + k] + g[1] * row[23 + k] + g[2] * row[26 + k]
+                by_pose[i, axis, 3 + k] = g[k]
+            # g . (w x q) = w . (q x g)
+            by_pose[i, axis, 0] = q1 * g[2] - q2 * g[1]
+            by_pose[i, axis, 1] = q2 * g[0] - q0 * g[2]
+            by_pose[i, axis, 2] = q0 * g[1] - q1 * g[0]
+            by_lens[i, axis, 0] = xd if axis == 0 else 0.0
+            by_lens[i, axis, 1] = 0.0 if axis == 0 else yd
+            by_lens[i, axis, 2] = 1.0 if axis == 0 else 0.0
+            by_lens[i, axis, 3] = 0.0 if axis == 0 else 1.0
+            by_lens[i, axis, 4] = yd if axis == 0 else 0.0
+            for k in range(14):
+                by_lens[i, axis, 5 + k] = along * by_k[0, k] + across * by_k[1, k]
+    return pixels, by_point, by_pose, by_lens

@@ -1,0 +1,351 @@
+"""Compiled projection of points through any camera model, for kernels that loop over points and views.
+
+A camera is one row of `ROW` numbers, so that compiled code takes a whole rig as one array:
+
+    0       model: `PINHOLE`, `FISHEYE` or `MATRIX`
+    1-5     fx, fy, cx, cy, skew
+    6-19    k1 k2 p1 p2 k3 k4 k5 k6 s1 s2 s3 s4 tau_x tau_y  (fisheye: k1 k2 k3 k4 in 6-9)
+    20-28   rotation, row by row        (MATRIX: 20-31 hold the 3x4 matrix, row by row)
+    29-31   translation
+    32      square of the largest undistorted radius (fisheye: angle) at which the lens is invertible
+    33-35   camera centre, world mm
+
+The distortion is OpenCV's: Brown-Conrady, rational, thin prism and tilted sensor; fisheye is
+Kannala-Brandt in OpenCV's form.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats
+from calibration.foundation.compiled import compiled
+
+__all__ = [
+    "FISHEYE",
+    "LENS_PARAMETERS",
+    "MATRIX",
+    "PINHOLE",
+    "ROW",
+    "distort",
+    "distort_with_jacobians",
+    "project_point",
+    "project_point_with_jacobian",
+    "project_points",
+    "undistort_pixels",
+]
+
+PINHOLE, FISHEYE, MATRIX = 0, 1, 2
+ROW = 36
+LENS_PARAMETERS = 19  # fx fy cx cy skew and 14 coefficients
+
+
+@compiled
+def _tilt(row: Floats) -> tuple[float, float, float, float, float, float, float, float, float]:
+    """Return the nine entries of the tilted-sensor homography of a row (identity where both angles are 0)."""
+    cx, sx = math.cos(row[18]), math.sin(row[18])
+    cy, sy = math.cos(row[19]), math.sin(row[19])
+    # R = R_y(tau_y) R_x(tau_x), then the projection along z onto the tilted plane
+    r00, r01, r02 = cy, sy * sx, -sy * cx
+    r10, r11, r12 = 0.0, cx, sx
+    r20, r21, r22 = sy, -cy * sx, cy * cx
+    return (
+        r22 * r00 - r02 * r20,
+        r22 * r01 - r02 * r21,
+        r22 * r02 - r02 * r22,
+        r22 * r10 - r12 * r20,
+        r22 * r11 - r12 * r21,
+        r22 * r12 - r12 * r22,
+        r20,
+        r21,
+        r22,
+    )
+
+
+@compiled
+def distort(row: Floats, x: float, y: float) -> tuple[float, float]:
+    """Distort an ideal image point (x/z, y/z); NaN beyond the radius where the lens stops being invertible."""
+    r2 = x * x + y * y
+    if row[0] == FISHEYE:
+        r = math.sqrt(r2)
+        theta = math.atan(r)
+        t2 = theta * theta
+        if t2 > row[32]:
+            return math.nan, math.nan
+        theta_d = theta * (1 + t2 * (row[6] + t2 * (row[7] + t2 * (row[8] + t2 * row[9]))))
+        scale = theta_d / r if r > 1e-9 else 1.0
+        return x * scale, y * scale
+    if r2 > row[32]:
+        return math.nan, math.nan
+    upper = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
+    radial = upper / (1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13])))
+    p1, p2 = row[8], row[9]
+    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
+    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
+    if row[18] != 0.0 or row[19] != 0.0:
+        a, b, c, d, e, f, g, h, i = _tilt(row)
+        w = g * xd + h * yd + i
+        return (a * xd + b * yd + c) / w, (d * xd + e * yd + f) / w
+    return xd, yd
+
+
+@compiled
+def project_point(row: Floats, x: float, y: float, z: float) -> tuple[float, float]:
+    """Project one world point (mm) to pixels; NaN, NaN where it lies behind the camera or beyond its lens."""
+    xc = row[20] * x + row[21] * y + row[22] * z
+    if row[0] == MATRIX:
+        u = row[20] * x + row[21] * y + row[22] * z + row[23]
+        v = row[24] * x + row[25] * y + row[26] * z + row[27]
+        w = row[28] * x + row[29] * y + row[30] * z + row[31]
+        if w <= 0:
+            return math.nan, math.nan
+        return u / w, v / w
+    xc += row[29]
+    yc = row[23] * x + row[24] * y + row[25] * z + row[30]
+    zc = row[26] * x + row[27] * y + row[28] * z + row[31]
+    if zc <= 0:
+        return math.nan, math.nan
+    xd, yd = distort(row, xc / zc, yc / zc)
+    return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+
+
+@compiled
+def project_points(rows: Floats, points: Floats) -> Floats:
+    """Project points (n, 3) through every camera row (c, ROW) to pixels (c, n, 2)."""
+    out = np.empty((rows.shape[0], points.shape[0], 2))
+    for c in range(rows.shape[0]):
+        row = rows[c]
+        for i in range(points.shape[0]):
+            out[c, i, 0], out[c, i, 1] = project_point(row, points[i, 0], points[i, 1], points[i, 2])
+    return out
+
+
+@compiled
+def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k: Floats) -> tuple[float, float]:
+    """Distort like `distort`, filling d(xd, yd)/d(x, y) (2, 2) and d(xd, yd)/d(14 coefficients) (2, 14)."""
+    r2 = x * x + y * y
+    if row[0] == FISHEYE:
+        for k in range(14):
+            by_k[0, k] = by_k[1, k] = 0.0
+        r = math.sqrt(r2)
+        theta = math.atan(r)
+        t2 = theta * theta
+        if r < 1e-9:
+            by_xy[0, 0], by_xy[0, 1], by_xy[1, 0], by_xy[1, 1] = 1.0, 0.0, 0.0, 1.0
+            return x, y
+        theta_d = theta * (1 + t2 * (row[6] + t2 * (row[7] + t2 * (row[8] + t2 * row[9]))))
+        slope = 1 + t2 * (3 * row[6] + t2 * (5 * row[7] + t2 * (7 * row[8] + t2 * 9 * row[9])))
+        scale = theta_d / r
+        # d(scale)/dr, with d(theta)/dr = 1 / (1 + r^2)
+        dscale = (slope / (1 + r2) - scale) / r
+        by_xy[0, 0] = scale + x * x * dscale / r
+        by_xy[0, 1] = x * y * dscale / r
+        by_xy[1, 0] = by_xy[0, 1]
+        by_xy[1, 1] = scale + y * y * dscale / r
+        power = theta / r
+        for k in range(4):
+            power *= t2
+            by_k[0, k] = x * power
+            by_k[1, k] = y * power
+        if t2 > row[32]:
+            return math.nan, math.nan
+        return x * scale, y * scale
+    n = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
+    d = 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13]))
+    # divided once: this is the inner loop of the bundle adjustment
+    inverse = 1.0 / d
+    radial = n * inverse
+    dn = row[6] + r2 * (2 * row[7] + r2 * 3 * row[10])
+    dd = row[11] + r2 * (2 * row[12] + r2 * 3 * row[13])
+    dradial = (dn - radial * dd) * inverse  # by r^2
+    p1, p2 = row[8], row[9]
+    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
+    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
+    sx = row[14] + 2 * r2 * row[15]
+    sy = row[16] + 2 * r2 * row[17]
+    by_xy[0, 0] = radial + 2 * x * x * dradial + 2 * p1 * y + 6 * p2 * x + 2 * x * sx
+    by_xy[0, 1] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * y * sx
+    by_xy[1, 0] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * x * sy
+    by_xy[1, 1] = radial + 2 * y * y * dradial + 6 * p1 * y + 2 * p2 * x + 2 * y * sy
+    r4, r6 = r2 * r2, r2 * r2 * r2
+    for axis in range(2):
+        c = (x if axis == 0 else y) * inverse
+        by_k[axis, 0], by_k[axis, 1], by_k[axis, 4] = c * r2, c * r4, c * r6
+        c *= -radial
+        by_k[axis, 5], by_k[axis, 6], by_k[axis, 7] = c * r2, c * r4, c * r6
+    by_k[0, 2], by_k[0, 3] = 2 * x * y, r2 + 2 * x * x
+    by_k[1, 2], by_k[1, 3] = r2 + 2 * y * y, 2 * x * y
+    by_k[0, 8], by_k[0, 9], by_k[0, 10], by_k[0, 11] = r2, r4, 0.0, 0.0
+    by_k[1, 8], by_k[1, 9], by_k[1, 10], by_k[1, 11] = 0.0, 0.0, r2, r4
+    if row[18] != 0.0 or row[19] != 0.0:
+        xd, yd = _tilt_with_jacobians(row, xd, yd, by_xy, by_k)
+    else:
+        # at zero angles the homography's derivative reduces to these terms
+        by_k[0, 12], by_k[1, 12] = xd * yd, yd * yd
+        by_k[0, 13], by_k[1, 13] = -xd * xd, -xd * yd
+    if r2 > row[32]:
+        return math.nan, math.nan
+    return xd, yd
+
+
+@compiled
+def _tilt_with_jacobians(row: Floats, xd: float, yd: float, by_xy: Floats, by_k: Floats) -> tuple[float, float]:
+    """Apply the tilt homography and carry the Jacobians filled so far through it, adding its own two columns."""
+    a, b, c, d, e, f, g, h, i = _tilt(row)
+    w = g * xd + h * yd + i
+    u, v = (a * xd + b * yd + c) / w, (d * xd + e * yd + f) / w
+    j00, j01 = (a - u * g) / w, (b - u * h) / w
+    j10, j11 = (d - v * g) / w, (e - v * h) / w
+    for k in range(2):
+        s, t = by_xy[0, k], by_xy[1, k]
+        by_xy[0, k], by_xy[1, k] = j00 * s + j01 * t, j10 * s + j11 * t
+    for k in range(12):
+        s, t = by_k[0, k], by_k[1, k]
+        by_k[0, k], by_k[1, k] = j00 * s + j01 * t, j10 * s + j11 * t
+    # The homography's own derivatives: q is dR/d(tau), and each entry of `_tilt` follows by the product rule.
+    cx, sx = math.cos(row[18]), math.sin(row[18])
+    cy, sy = math.cos(row[19]), math.sin(row[19])
+    r02, r12, r22 = -sy * cx, sx, cy * cx
+    r00, r01, r11, r20, r21 = cy, sy * sx, cx, sy, -cy * sx
+    for k in range(2):
+        if k == 0:  # by tau_x
+            q00, q01, q02, q11, q12, q20, q21, q22 = 0.0, sy * cx, sy * sx, -sx, cx, 0.0, -cy * cx, -cy * sx
+        else:  # by tau_y
+            q00, q01, q02, q11, q12 = -sy, cy * sx, -cy * cx, 0.0, 0.0
+            q20, q21, q22 = cy, sy * sx, -sy * cx
+        da = q22 * r00 + r22 * q00 - q02 * r20 - r02 * q20
+        db = q22 * r01 + r22 * q01 - q02 * r21 - r02 * q21
+        dd = -q12 * r20 - r12 * q20
+        de = q22 * r11 + r22 * q11 - q12 * r21 - r12 * q21
+        dw = q20 * xd + q21 * yd + q22
+        by_k[0, 12 + k] = (da * xd + db * yd - u * dw) / w
+        by_k[1, 12 + k] = (dd * xd + de * yd - v * dw) / w
+    return u, v
+
+
+@compiled
+def project_point_with_jacobian(
+    row: Floats, x: float, y: float, z: float, by_point: Floats, scratch: Floats
+) -> tuple[float, float]:
+    """Project like `project_point`, filling d(u, v)/d(x, y, z) (2, 3). ``scratch``: (2, 16) work space."""
+    if row[0] == MATRIX:
+        w = row[28] * x + row[29] * y + row[30] * z + row[31]
+        u = (row[20] * x + row[21] * y + row[22] * z + row[23]) / w
+        v = (row[24] * x + row[25] * y + row[26] * z + row[27]) / w
+        for k in range(3):
+            by_point[0, k] = (row[20 + k] - u * row[28 + k]) / w
+            by_point[1, k] = (row[24 + k] - v * row[28 + k]) / w
+        if w <= 0:
+            return math.nan, math.nan
+        return u, v
+    xc = row[20] * x + row[21] * y + row[22] * z + row[29]
+    yc = row[23] * x + row[24] * y + row[25] * z + row[30]
+    zc = row[26] * x + row[27] * y + row[28] * z + row[31]
+    if zc <= 0:
+        return math.nan, math.nan
+    xn, yn = xc / zc, yc / zc
+    by_xy, by_k = scratch[:, 14:16], scratch[:, :14]
+    xd, yd = distort_with_jacobians(row, xn, yn, by_xy, by_k)
+    for axis in range(2):
+        if axis == 0:
+            gx = row[1] * by_xy[0, 0] + row[5] * by_xy[1, 0]
+            gy = row[1] * by_xy[0, 1] + row[5] * by_xy[1, 1]
+        else:
+            gx, gy = row[2] * by_xy[1, 0], row[2] * by_xy[1, 1]
+        for k in range(3):
+            by_point[axis, k] = (gx * (row[20 + k] - xn * row[26 + k]) + gy * (row[23 + k] - yn * row[26 + k])) / zc
+    return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+
+
+@compiled
+def _radial_start(row: Floats, rd: float) -> float:
+    """Solve r * radial(r^2) = rd on the invertible stretch by bisection-guarded Newton; NaN beyond its end."""
+    fish = row[0] == FISHEYE
+    top = math.sqrt(row[32])
+    if math.isinf(top):
+        top = max(2.0, 2.0 * rd)
+        while _radial(row, top, fish) < rd and top < 1e6:
+            top *= 2.0
+    if rd > _radial(row, top, fish):
+        # tangential terms may still bring the point inside: start from the rim and let Newton decide
+        return top
+    low, high = 0.0, top
+    r = min(rd, top)
+    for _ in range(200):
+        f = _radial(row, r, fish) - rd
+        if f > 0:
+            high = r
+        else:
+            low = r
+        step = 1e-7 * max(r, 1e-3)
+        slope = (_radial(row, r + step, fish) - _radial(row, r - step, fish)) / (2 * step)
+        new = r - f / slope if slope > 0 else -1.0
+        # Before the bracket is asked: at the root rounding puts a step on its end, and halving it would begin anew.
+        if abs(new - r) < 1e-14 * max(1.0, r):
+            return new
+        r = new if low < new < high else 0.5 * (low + high)
+    return r
+
+
+@compiled
+def _radial(row: Floats, r: float, fish: bool) -> float:
+    s = r * r
+    if fish:
+        return r * float(1 + s * (row[6] + s * (row[7] + s * (row[8] + s * row[9]))))
+    n = 1 + s * (row[6] + s * (row[7] + s * row[10]))
+    return r * float(n / (1 + s * (row[11] + s * (row[12] + s * row[13]))))
+
+
+@compiled
+def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
+    """Return ideal image points (n, 2) (x/z, y/z) of pixels (n, 2), the exact inverse of the lens.
+
+    NaN where no point of the invertible stretch projects there to 1e-12 of the focal length.
+    """
+    out = np.full(pixels.shape, np.nan)
+    by_xy, by_k = np.empty((2, 2)), np.empty((2, 14))
+    for i in range(pixels.shape[0]):
+        yd = (pixels[i, 1] - row[4]) / row[2]
+        xd = (pixels[i, 0] - row[3] - row[5] * yd) / row[1]
+        if not (math.isfinite(xd) and math.isfinite(yd)):
+            continue
+        xt, yt = xd, yd
+        if row[0] == PINHOLE and (row[18] != 0.0 or row[19] != 0.0):
+            a, b, c, d, e, f, g, h, k = _tilt(row)
+            # undo the homography: [a-xd g, b-xd h; d-yd g, e-yd h] p = [xd k - c; yd k - f]
+            m00, m01, m10, m11 = a - xd * g, b - xd * h, d - yd * g, e - yd * h
+            det = m00 * m11 - m01 * m10
+            s, t = xd * k - c, yd * k - f
+            xt, yt = (m11 * s - m01 * t) / det, (m00 * t - m10 * s) / det
+        rd = math.sqrt(xt * xt + yt * yt)
+        if rd < 1e-12:
+            x, y = xt, yt
+        else:
+            r = _radial_start(row, rd)
+            if row[0] == FISHEYE:
+                if r >= 0.5 * math.pi or _radial(row, r, True) < rd * (1 - 1e-12):
+                    continue
+                r = math.tan(r)
+            x, y = xt * r / rd, yt * r / rd
+        for _ in range(30):
+            u, v = distort_with_jacobians(row, x, y, by_xy, by_k)
+            if not math.isfinite(u):
+                # just past the rim: step back inside and try on
+                x, y = 0.999 * x, 0.999 * y
+                continue
+            du, dv = xd - u, yd - v
+            det = by_xy[0, 0] * by_xy[1, 1] - by_xy[0, 1] * by_xy[1, 0]
+            if det <= 0:
+                break
+            sx = (by_xy[1, 1] * du - by_xy[0, 1] * dv) / det
+            sy = (by_xy[0, 0] * dv - by_xy[1, 0] * du) / det
+            x, y = x + sx, y + sy
+            if sx * sx + sy * sy < 1e-30 * (1 + x * x + y * y):
+                break
+        u, v = distort(row, x, y)
+        tolerance = 1e-12 * (1 + abs(xd) + abs(yd))
+        if abs(u - xd) < tolerance and abs(v - yd) < tolerance:
+            out[i, 0], out[i, 1] = x, y
+    return out

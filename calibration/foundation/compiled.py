@@ -1,0 +1,38 @@
+"""Typed door to numba, so that strict type checking sees the functions and not the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+from calibration.foundation.kernel_cache import KernelCache
+
+__all__ = ["compiled", "compiled_parallel", "prange"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# OpenMP first: numba's own order begins with TBB and warns on every machine that has an old one lying about.
+numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
+
+#: ``range`` whose turns are shared between threads inside a `compiled_parallel` function.
+prange = numba.prange
+
+
+def _compile(function: F, *, parallel: bool) -> F:
+    # Division as in IEEE 754, by zero too: the check that Python makes keeps loops from being vectorised.
+    options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
+    dispatcher = numba.njit(**options)(function)
+    dispatcher._cache = KernelCache(function, repr(options))
+    return cast(F, dispatcher)
+
+
+def compiled(function: F) -> F:
+    """Compile a function of numbers and arrays to machine code, cached on disk; it runs beside other threads."""
+    return _compile(function, parallel=False)
+
+
+def compiled_parallel(function: F) -> F:
+    """Compile like `compiled`, with `prange` loops on all cores. The sums inside one turn keep their order."""
+    return _compile(function, parallel=True)

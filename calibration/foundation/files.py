@@ -1,0 +1,70 @@
+"""Atomic writing: a file is either the old one or the whole new one, never half of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from calibration.foundation.errors import InputError
+
+__all__ = ["atomic_path", "read_text", "write_bytes", "write_text"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that replaces it when the block ends without an error.
+
+    The temporary name keeps the suffix, for writers that choose the format by it. A full disk is an `InputError`.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(target)) from None  # the name that the user knows
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes it private; a result is for the whole lab
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(f"{target}: could not be written ({error.strerror}); make room and run again") from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path | str, content: bytes) -> None:
+    """Write ``content`` to ``path`` atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path | str, content: str) -> None:
+    """Write ``content`` to ``path`` atomically, as UTF-8 with the line ends it has."""
+    write_bytes(path, content.encode("utf-8"))
+
+
+def read_text(path: Path | str) -> str:
+    """Read a whole UTF-8 text file; an unreadable one is an `InputError` that names it."""
+    source = Path(path)
+    try:
+        return source.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{source}: no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{source}: wanted a file, this is a folder") from None
+    except PermissionError:
+        raise InputError(f"{source}: not permitted to read this file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: not a text file (byte {error.start} is not UTF-8)") from None

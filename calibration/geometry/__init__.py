@@ -1,0 +1,4 @@
+"""Rotations, rigid motions and small matrices.
+
+Imports `foundation`.
+"""

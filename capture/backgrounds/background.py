@@ -1,0 +1,232 @@
+"""What a camera sees without the subject: the median of a plate or clip, and how much each pixel varies.
+
+The spread is the larger of two: the pixel's own in the background clip (median absolute deviation), and the
+sensor's noise at that brightness, measured in the recording itself from frame to frame. So a single plate does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.foundation.arrays import Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
+from calibration.foundation.errors import InputError
+from capture.recordings.video import probe, read_frames
+
+__all__ = [
+    "SCALE",
+    "Background",
+    "NoiseCurve",
+    "background_of",
+    "light_gain",
+    "load_background",
+    "noise_curve",
+    "spread_frames",
+    "steadied",
+    "three_axes",
+]
+
+#: Evidence is stored in bytes: this many units are one standard deviation.
+SCALE = 8.0
+#: Share of the normal distribution: sigma = 1.4826 median |x - median|.
+_MAD = 1.4826
+_MOST_BYTES = 400_000_000
+#: Samples are taken from this many frames at most: reading them means decoding what lies between.
+_MOST_FRAMES = 2000
+#: A band of brightness with this many times the usual noise shows movement.
+_RESTLESS = 4.0
+#: Light that changes by less than this share is left alone: rounding would cost more.
+_STEADY = 0.004
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseCurve:
+    """Standard deviation of the sensor noise over brightness.
+
+    Attributes:
+        levels: (n,) brightness, grey levels, rising.
+        sigma: (n,) grey levels.
+    """
+
+    levels: Floats
+    sigma: Floats
+
+    def at(self, brightness: Singles) -> Singles:
+        """Return the noise at each brightness, grey levels."""
+        return np.interp(brightness, self.levels, self.sigma).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """A per-pixel model of the empty scene.
+
+    Attributes:
+        centre: (H, W, C) median, grey levels.
+        spread: (H, W, C) robust standard deviation, grey levels.
+    """
+
+    centre: Singles
+    spread: Singles
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) px."""
+        return self.centre.shape[1], self.centre.shape[0]
+
+
+def three_axes(image: Bytes) -> Bytes:
+    """Return (H, W) or (H, W, C) as (H, W, C)."""
+    return image[:, :, None] if image.ndim == 2 else image
+
+
+@compiled
+def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
+    """Fill the median and the scaled median absolute deviation of ``stack`` (n, rows, W, C) along its first axis."""
+    count, height, width, channels = stack.shape
+    column = np.empty(count, np.int32)
+    last, middle = count - 1, count // 2
+    for y in range(height):
+        for x in range(width):
+            for c in range(channels):
+                for n in range(count):
+                    value = np.int32(stack[n, y, x, c])
+                    place = n
+                    while place > 0 and column[place - 1] > value:
+                        column[place] = column[place - 1]
+                        place -= 1
+                    column[place] = value
+                # Twice the median is a whole number, and so are twice all distances from it.
+                twice = 2 * column[middle] if count % 2 else column[middle - 1] + column[middle]
+                # The half of the sorted values nearest to the median is a run: shrink the ends until it is left.
+                low, high = 0, last
+                far = np.int32(0)
+                while high - low + 1 > middle:
+                    down, up = twice - 2 * column[low], 2 * column[high] - twice
+                    if down > up:
+                        far = down
+                        low += 1
+                    else:
+                        far = up
+                        high -= 1
+                inner = np.int32(0)
+                if count % 2 == 0 and high >= low:
+                    inner = max(twice - 2 * column[low], 2 * column[high] - twice)
+                deviation = 0.5 * far if count % 2 else 0.25 * (far + inner)
+                centre[y, x, c] = np.float32(0.5 * twice)
+                spread[y, x, c] = np.float32(1.4826 * deviation)
+
+
+def background_of(
+    images: Sequence[Bytes], noise: NoiseCurve | None = None, *, most_spread: float = np.inf
+) -> Background:
+    """Return the median and robust spread of images of the empty scene.
+
+    ``most_spread`` limits the spread to that many times the noise: where a subject passes through the images, the
+    spread is the subject's and not the background's.
+    """
+    if not images:
+        raise InputError("background: no image given")
+    stack = steadied(images)
+    centre = np.empty(stack.shape[1:], dtype=np.float32)
+    spread = np.empty(stack.shape[1:], dtype=np.float32)
+    _median_and_spread(stack, centre, spread)
+    floor = np.float32(1.0) if noise is None else noise.at(centre)
+    return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
+
+
+def steadied(images: Sequence[Bytes]) -> Bytes:
+    """Return (n, H, W, C) the images of one camera under one light: flicker and exposure taken out."""
+    stack = np.stack([three_axes(image) for image in images])
+    reference = stack[len(stack) // 2].astype(np.float32)
+    gains = np.array([light_gain(image, reference) for image in stack])
+    gains /= np.median(gains, axis=0)
+    for image, gain in zip(stack, gains, strict=True):
+        if np.abs(gain - 1.0).max() > _STEADY:
+            image[:] = np.clip(np.rint(image / gain.astype(np.float32)), 0, 255).astype(np.uint8)
+    return stack
+
+
+def spread_frames(
+    source: Path | str, most: int, *, start: int = 0, stop: int | None = None, gray: bool = False
+) -> list[Bytes]:
+    """Read at most ``most`` frames spread evenly over ``source``, within a bounded amount of memory."""
+    info = probe(source)
+    last = min(info.frames, start + _MOST_FRAMES) if stop is None else min(stop, info.frames)
+    width, height = info.size
+    fit = max(3, _MOST_BYTES // (width * height * (3 if info.colour and not gray else 1)))
+    step = max(1, -(-(last - start) // min(most, fit)))
+    return [image for _, image in read_frames(source, start, last, step, gray=gray)]
+
+
+def load_background(
+    source: Path | str, noise: NoiseCurve | None = None, *, most: int = 32, gray: bool = False
+) -> Background:
+    """Read a plate, clip or folder without the subject."""
+    return background_of(spread_frames(source, most, gray=gray), noise)
+
+
+def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> NoiseCurve:
+    """Measure the sensor noise from pairs of consecutive frames, most of whose pixels show nothing that moves.
+
+    The difference of two frames has twice the variance of one; flicker between them is no noise. ``floor`` stands for
+    what a codec rounds away. A brightness that only the edge of something moving has is left out.
+    """
+    edges = np.linspace(0.0, 256.0, 17)
+    found: list[list[float]] = [[] for _ in range(16)]
+    for pair in pairs:
+        first, second = steadied(pair)
+        a = first.reshape(-1)[::7].astype(np.float32)
+        b = second.reshape(-1)[::7].astype(np.float32)
+        which = np.clip(((a + b) / 2 // 16).astype(int), 0, 15)
+        for band in np.unique(which):
+            inside = which == band
+            if inside.sum() >= 200:
+                change = np.abs(a[inside] - b[inside])
+                # The share within one grey level makes the estimate of integer data continuous.
+                found[band].append(_MAD * float(np.median(change + _half_step(len(change)))) / np.sqrt(2.0))
+    known = [band for band in range(16) if found[band]]
+    if not known:
+        return NoiseCurve(np.array([0.0, 255.0]), np.array([2.0, 2.0]))
+    sigma = np.maximum([float(np.median(found[band])) for band in known], floor)
+    usual = sigma <= _RESTLESS * np.median(sigma)
+    levels = np.array([(edges[band] + edges[band + 1]) / 2 for band in known])
+    return NoiseCurve(levels[usual], sigma[usual])
+
+
+def _half_step(count: int) -> Singles:
+    """Return a fixed dither in [-0.5, 0.5): a median of integers becomes a median of numbers."""
+    return ((np.arange(count, dtype=np.float32) * np.float32(0.618034)) % 1.0 - np.float32(0.5)).astype(np.float32)
+
+
+def light_gain(frame: Bytes, centre: Singles) -> Floats:
+    """Return (C,) how much brighter the scene is than in the background, robust to the subject."""
+    step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / 12_000)))
+    gains = np.ones(frame.shape[2])
+    for channel in range(frame.shape[2]):
+        ratio = _ratios(frame, centre, step, channel)
+        if len(ratio) > 200:
+            # The half of the pixels whose ratios lie closest together is background; its median is the gain.
+            ratio.sort()
+            half = len(ratio) // 2
+            first = int(np.argmin(ratio[half:] - ratio[: len(ratio) - half]))
+            gains[channel] = float(np.mean(ratio[first + (half - 1) // 2 : first + half // 2 + 1]))
+    return gains
+
+
+@compiled
+def _ratios(frame: Bytes, centre: Singles, step: int, channel: int) -> Singles:
+    """Return the brightness ratios of every ``step``-th pixel along both axes that is neither dark nor saturated."""
+    height, width, _ = frame.shape
+    out = np.empty(((height - 1) // step + 1) * ((width - 1) // step + 1), np.float32)
+    count = 0
+    for y in range(0, height, step):
+        for x in range(0, width, step):
+            now, then = np.float32(frame[y, x, channel]), centre[y, x, channel]
+            if then > 16 and then < 235 and now > 4 and now < 250:
+                out[count] = now / then
+                count += 1
+    return out[:count]

@@ -1,0 +1,362 @@
+"""Silhouettes on disk: one bit per pixel, lossless, any frame in any order; and masks that users bring.
+
+``silhouettes.h5`` holds ``names`` and, per camera, a group ``cameras/<name>`` with ``masks`` (T, H, ceil(W / 8))
+packed bits, ``agreement`` (T) IoU with the other views before any repair, and ``flags`` (T) `MaskFlag` codes. With
+mattes also ``matte`` (sum m), the coverage 0..255 of the pixels along the masks' edges (`edge_band`, row by row), one
+frame after the other, and ``matte_start`` (T + 1) where each begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import IntFlag
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import cv2
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.foundation.arrays import Bools, Bytes, Singles
+from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.files import read_text
+from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
+from capture.recordings.video import read_frames
+
+__all__ = [
+    "LikeliestMasks",
+    "MaskFlag",
+    "MaskWriter",
+    "create_masks",
+    "decode_rle",
+    "edge_band",
+    "encode_rle",
+    "first_frame",
+    "has_mattes",
+    "mask_cameras",
+    "mattes_in",
+    "read_agreement",
+    "read_flags",
+    "read_masks",
+    "user_masks",
+]
+
+STAGE = "silhouettes"
+
+
+class MaskFlag(IntFlag):
+    """What is worth knowing about one silhouette; 0: nothing."""
+
+    NO_FRAME = 1
+    EMPTY = 2
+    FULL = 4
+    TOUCHES_BORDER = 8
+    CONTRADICTED = 16
+    REPAIRED = 32
+    SUBJECTS_TOUCH = 64
+    IDENTITY_UNSURE = 128
+
+
+def edge_band(mask: Bools) -> Bools:
+    """Return (H, W) the pixels on both sides of a silhouette's edge: those with a neighbour (of eight) across it."""
+    kernel = np.ones((3, 3), np.uint8)
+    inside = mask.view(np.uint8)
+    return np.asarray(cv2.dilate(inside, kernel) != cv2.erode(inside, kernel))
+
+
+class MaskWriter:
+    """Streams silhouettes into an open result file; made by `create_masks`."""
+
+    def __init__(
+        self, file: h5py.File, names: Sequence[str], sizes: Sequence[tuple[int, int]], frames: int, matte: bool
+    ) -> None:
+        file["names"] = text_array(list(names))
+        self._groups: dict[str, h5py.Group] = {}
+        for name, (width, height) in zip(names, sizes, strict=True):
+            group = file.create_group(f"cameras/{name}")
+            group.attrs["width"] = width
+            group.attrs["height"] = height
+            packed = -(-width // 8)
+            group.create_dataset(
+                "masks",
+                (frames, height, packed),
+                np.uint8,
+                chunks=(1, height, packed),
+                compression="gzip",
+                compression_opts=1,
+            )
+            group.create_dataset("agreement", (frames,), np.float32, fillvalue=np.nan)
+            group.create_dataset("flags", (frames,), np.uint16)
+            if matte:
+                group.create_dataset(
+                    "matte",
+                    (0,),
+                    np.uint8,
+                    maxshape=(None,),
+                    chunks=(16384,),
+                    compression="gzip",
+                    compression_opts=1,
+                )
+                group.create_dataset("matte_start", (frames + 1,), np.int64)
+            self._groups[name] = group
+
+    def write(
+        self,
+        camera: str,
+        start: int,
+        packed: Bytes,
+        agreement: Singles,
+        flags: NDArray[np.uint16],
+        mattes: Sequence[Bytes] | None = None,
+    ) -> None:
+        """Write packed masks (n, H, ceil(W / 8)) with their agreement and flags (n,) from frame ``start`` on.
+
+        ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames.
+        """
+        group = self._groups[camera]
+        stop = start + len(packed)
+        group["masks"][start:stop] = packed
+        group["agreement"][start:stop] = agreement
+        group["flags"][start:stop] = flags
+        if mattes is not None:
+            values = group["matte"]
+            ends = len(values) + np.cumsum([len(one) for one in mattes])
+            values.resize(int(ends[-1]), axis=0)
+            values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
+            group["matte_start"][start + 1 : stop + 1] = ends
+
+
+@contextmanager
+def create_masks(
+    path: Path | str,
+    names: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    frames: int,
+    parameters: Mapping[str, Any],
+    *,
+    matte: bool = False,
+) -> Iterator[MaskWriter]:
+    """Yield a writer of ``silhouettes.h5`` for cameras of the given sizes (width, height), with mattes if wanted."""
+    with create_results(path, stage=STAGE, parameters=parameters, units="px") as file:
+        yield MaskWriter(file, names, sizes, frames, matte)
+
+
+def mask_cameras(path: Path | str) -> tuple[list[str], int]:
+    """Return the cameras' names in order and the number of frames of a ``silhouettes.h5``."""
+    with open_results(path, stage=STAGE) as file:
+        names = [name.decode("utf-8") for name in file["names"][()]]
+        return names, len(file[f"cameras/{names[0]}/flags"]) if names else 0
+
+
+def first_frame(path: Path | str) -> int:
+    """Return the recording frame that the first row of a file is: not 0 where only some frames were cut out."""
+    with open_results(path, stage=STAGE) as file:
+        return int(read_parameters(file).get("start", 0))
+
+
+def _group(file: h5py.File, camera: str) -> h5py.Group:
+    if camera not in file["cameras"]:
+        names = [name.decode("utf-8") for name in file["names"][()]]
+        raise InputError(f"{file.filename}: no camera '{camera}'; {nearest(camera, names)}")
+    return file["cameras"][camera]
+
+
+def read_masks(path: Path | str, camera: str, frames: slice | Sequence[int] | int | None = None) -> Bools:
+    """Return (n, H, W) the silhouettes of a camera at the given frames (all by default), in the order asked."""
+    with open_results(path, stage=STAGE) as file:
+        return masks_in(file, camera, frames)
+
+
+def masks_in(file: h5py.File, camera: str, frames: slice | Sequence[int] | int | None = None) -> Bools:
+    """Return the silhouettes of a camera from a file that is already open; see `read_masks`."""
+    group = _group(file, camera)
+    data = group["masks"]
+    if frames is None:
+        frames = slice(None)
+    if isinstance(frames, slice):
+        packed = data[frames]
+    else:
+        wanted = [int(frames)] if isinstance(frames, int | np.integer) else [int(f) for f in frames]
+        beyond = [f for f in wanted if not 0 <= f < len(data)]
+        if beyond:
+            raise InputError(f"{file.filename}: frame {beyond[0]} is outside 0..{len(data) - 1}")
+        packed = np.stack([data[f] for f in wanted]) if wanted else np.zeros((0, *data.shape[1:]), np.uint8)
+    bits = np.unpackbits(packed, axis=-1, count=int(group.attrs["width"]))
+    return bits.view(np.bool_)
+
+
+class LikeliestMasks:
+    """Silhouettes of an open file without the margin that the program added of its own accord: their likeliest edges.
+
+    What a file says of a camera is looked up once; that costs more than a mask.
+    """
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._told = read_parameters(file).get("cameras", {})
+        self._cameras: dict[str, tuple[h5py.Dataset, int, Bytes | None]] = {}
+
+    def __call__(self, camera: str, frame: int) -> Bools:
+        """Return (H, W) the silhouette of a camera in one frame."""
+        if camera not in self._cameras:
+            self._cameras[camera] = self._looked_up(camera)
+        masks, width, kernel = self._cameras[camera]
+        mask = np.unpackbits(masks[frame], axis=-1, count=width)
+        return (mask if kernel is None else np.asarray(cv2.erode(mask, kernel))).view(np.bool_)
+
+    def _looked_up(self, camera: str) -> tuple[h5py.Dataset, int, Bytes | None]:
+        group = _group(self._file, camera)
+        margin = int(self._told.get(camera, {}).get("own_margin_px", 0))
+        side = 2 * margin + 1
+        kernel = np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side))) if margin else None
+        return group["masks"], int(group.attrs["width"]), kernel
+
+
+def has_mattes(file: h5py.File) -> bool:
+    """Return whether an open ``silhouettes.h5`` holds mattes beside the masks."""
+    names = file["names"][()]
+    return len(names) > 0 and "matte" in file["cameras"][names[0].decode("utf-8")]
+
+
+def edge_values(group: h5py.Group, first: int, stop: int) -> list[Bytes]:
+    """Return the coverage along the edges (m,) of frames ``first`` to ``stop`` - 1, of a camera's group."""
+    starts = group["matte_start"][first : stop + 1]
+    values = group["matte"][int(starts[0]) : int(starts[-1])]
+    return [values[a - starts[0] : b - starts[0]] for a, b in pairwise(starts)]
+
+
+def mattes_in(file: h5py.File, camera: str, first: int, stop: int) -> Bytes:
+    """Return (n, H, W) the mattes of a camera, 0..255, of frames ``first`` to ``stop`` - 1 of an open file."""
+    masks = masks_in(file, camera, slice(first, stop))
+    out = masks.astype(np.uint8) * np.uint8(255)
+    for matte, mask, values in zip(out, masks, edge_values(_group(file, camera), first, stop), strict=True):
+        matte[edge_band(mask)] = values
+    return out
+
+
+def read_agreement(path: Path | str) -> Singles:
+    """Return (T, C) each silhouette's IoU with the hull of all views, before repair; NaN where there is none."""
+    return _columns(path, "agreement").astype(np.float32)
+
+
+def read_flags(path: Path | str) -> NDArray[np.uint16]:
+    """Return (T, C) `MaskFlag` codes."""
+    return _columns(path, "flags").astype(np.uint16)
+
+
+def _columns(path: Path | str, key: str) -> NDArray[Any]:
+    with open_results(path, stage=STAGE) as file:
+        names = [name.decode("utf-8") for name in file["names"][()]]
+        return np.stack([file["cameras"][name][key][()] for name in names], axis=1)
+
+
+def encode_rle(mask: Bools) -> dict[str, Any]:
+    """Return a mask as COCO run lengths: column by column, zeros first, ``counts`` as a list."""
+    flat = mask.T.reshape(-1).view(np.uint8)
+    change = np.flatnonzero(np.diff(flat)) + 1
+    ends = np.concatenate([[0], change, [len(flat)]])
+    counts = np.diff(ends).tolist()
+    if len(flat) and flat[0]:
+        counts = [0, *counts]
+    return {"size": [mask.shape[0], mask.shape[1]], "counts": counts}
+
+
+def decode_rle(rle: Mapping[str, Any], where: str = "COCO run lengths") -> Bools:
+    """Return the mask (H, W) of COCO run lengths, plain (list) or compressed (text)."""
+    try:
+        height, width = (int(side) for side in rle["size"])
+        counts = rle["counts"]
+        runs = _unpacked_counts(counts) if isinstance(counts, str | bytes) else [int(count) for count in counts]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: wanted 'size' [height, width] and 'counts' ({error})") from None
+    if any(run < 0 for run in runs) or sum(runs) != height * width:
+        raise InputError(f"{where}: run lengths sum to {sum(runs)}, the image has {height} x {width} pixels")
+    values = np.arange(len(runs)) % 2 == 1
+    return np.ascontiguousarray(np.repeat(values, runs).reshape(width, height).T)
+
+
+def _unpacked_counts(text: str | bytes) -> list[int]:
+    """Undo COCO's compression: 5 bits per character from '0' on, bit 6 says more follow; differences to two back."""
+    data = text.encode("ascii") if isinstance(text, str) else text
+    counts: list[int] = []
+    position = 0
+    while position < len(data):
+        value, shift, more = 0, 0, True
+        while more:
+            if position == len(data):
+                raise ValueError("compressed counts end in the middle of a number")
+            character = data[position] - 48
+            value |= (character & 0x1F) << shift
+            more = bool(character & 0x20)
+            position += 1
+            shift += 5
+            if not more and character & 0x10:
+                value |= -1 << shift
+        if len(counts) > 2:
+            value += counts[-2]
+        counts.append(value)
+    return counts
+
+
+def user_masks(source: Path | str, frames: int, size: tuple[int, int]) -> Iterator[Bools]:
+    """Yield the first ``frames`` masks (H, W) that a user brings: PNG folder, video, or COCO JSON.
+
+    In images everything above mid-grey is inside. In COCO files the annotations of an image are united; images
+    come in the order of their ids; an image without annotation has an empty mask.
+    """
+    place = Path(source)
+    width, height = size
+    count = 0
+    masks = _coco_masks(place) if place.suffix.lower() == ".json" else _image_masks(place)
+    for mask in masks:
+        if mask.shape != (height, width):
+            raise InputError(
+                f"{place}: mask {count} is {mask.shape[1]} x {mask.shape[0]} px, the camera {width} x {height}"
+            )
+        yield mask
+        count += 1
+        if count == frames:
+            return
+    raise InputError(f"{place}: {count} masks, the recording has {frames} frames")
+
+
+def _image_masks(place: Path) -> Iterator[Bools]:
+    for _, image in read_frames(place):
+        grey = image if image.ndim == 2 else image.max(axis=2)
+        # Masks come as 0/255 or as 0/1 labels; a video's compression blurs only the first kind.
+        yield grey > (0 if grey.max() <= 1 else 127)
+
+
+def _coco_masks(place: Path) -> Iterator[Bools]:
+    try:
+        content = json.loads(read_text(place))
+        images = sorted(content["images"], key=lambda image: image["id"])
+        annotations = content["annotations"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"{place}: not a COCO file with 'images' and 'annotations' ({error})") from None
+    of_image: dict[Any, list[Any]] = {}
+    for annotation in annotations:
+        of_image.setdefault(annotation.get("image_id"), []).append(annotation.get("segmentation"))
+    for image in images:
+        mask = np.zeros((int(image["height"]), int(image["width"])), dtype=bool)
+        for segmentation in of_image.get(image["id"], []):
+            if isinstance(segmentation, Mapping):
+                mask |= decode_rle(segmentation, f"{place}: image {image['id']}")
+            elif isinstance(segmentation, list):
+                mask |= _filled(segmentation, mask.shape)
+            else:
+                raise InputError(f"{place}: image {image['id']}: segmentation must be run lengths or polygons")
+        yield mask
+
+
+def _filled(polygons: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Bools:
+    canvas = np.zeros(shape, dtype=np.uint8)
+    for polygon in polygons:
+        # COCO's coordinates have the corner of the top-left pixel at (0, 0); ours its centre. 4 fractional bits.
+        points = np.round((np.asarray(polygon, dtype=np.float64).reshape(-1, 2) - 0.5) * 16).astype(np.int32)
+        cv2.fillPoly(canvas, [points], 1, shift=4)
+    return canvas.view(np.bool_)

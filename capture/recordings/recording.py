@@ -1,0 +1,219 @@
+"""A recording on disk: ``recording.toml`` and what it names.
+
+    name = "mouse_07"
+    rate_hz = 120.0
+    subject = "mouse"          # built-in, or a folder made by `vivarig subject`
+    subjects = 1               # optional: how many are in the scene
+    rig = "rig.toml"           # optional: a recording may wait for its calibration
+
+    [cameras.cam01]            # one table per camera, in the rig's order
+    video = "videos/cam01.mp4" # or images = "frames/cam01"
+    background = "videos/cam01_background.png"   # optional: plate, clip or folder without the subject
+    kind = "light"             # or "xray"
+    offset = 0.0               # frames by which this camera's clock is late
+
+A folder that `vivarig track --meshes` made has ``meshes = "DIR"`` in place of cameras.
+Everything the program makes goes to ``results/``; nothing that the user brought is changed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from calibration.cameras.camera import KINDS, Kind
+from calibration.cameras.rig import Rig, load_rig
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_text
+from calibration.foundation.tables import Table, read_toml
+
+__all__ = ["Footage", "Recording", "load_recording", "save_recording"]
+
+_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "cameras", "meshes", "lengths", "notes")
+_CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
+
+
+@dataclass(frozen=True)
+class Footage:
+    """One camera's images.
+
+    Attributes:
+        name: the camera's name, as in the rig.
+        source: video file or folder of images.
+        background: plate, clip or folder without the subject, if there is one.
+        masks: silhouettes the user brings (folder of PNG, video or COCO JSON), if any; or those of one subject out of
+            several, an HDF5 file like ``silhouettes.h5`` whose rows are the recording's frames.
+        kind: "light" or "xray".
+        offset_frames: frames by which this camera's clock is late: recording frame i is its frame i + offset.
+    """
+
+    name: str
+    source: Path
+    background: Path | None = None
+    masks: Path | None = None
+    kind: Kind = "light"
+    offset_frames: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A recording folder, checked.
+
+    Attributes:
+        folder: where it lies.
+        name: for people.
+        rate_hz: frames per second.
+        subject: built-in body or path of a subject folder; None where the file names none.
+        rig: its cameras in the order of ``footage``, None before calibration.
+        footage: one per camera.
+        meshes: folder of meshes that were tracked instead of images, if any.
+        subjects: how many are in the scene.
+        rig_file: where the rig was read, if it was.
+    """
+
+    folder: Path
+    name: str
+    rate_hz: float
+    subject: str | None
+    rig: Rig | None
+    footage: tuple[Footage, ...]
+    meshes: Path | None = None
+    subjects: int = 1
+    rig_file: Path | None = None
+
+    @property
+    def results(self) -> Path:
+        """The folder of everything produced."""
+        return self.folder / "results"
+
+    def need_rig(self) -> Rig:
+        """Return the rig, or say how to get one."""
+        if self.rig is None:
+            raise InputError(f"{self.folder}: no rig.toml; make one with `vivarig calibrate SESSION`, or convert yours")
+        return self.rig
+
+    def from_frame(self, frame: int) -> Recording:
+        """Return the recording that begins at one of its frames: results of a part of it count from there."""
+        moved = (replace(one, offset_frames=one.offset_frames + frame) for one in self.footage)
+        return replace(self, footage=tuple(moved))
+
+    def of_kind(self, kind: Kind) -> tuple[int, ...]:
+        """Return the indices of the cameras of one kind."""
+        return tuple(index for index, footage in enumerate(self.footage) if footage.kind == kind)
+
+
+def load_recording(folder: Path | str) -> Recording:
+    """Read and check ``recording.toml`` in ``folder`` (or given itself), with its rig if it names one."""
+    place = Path(folder)
+    file = place if place.suffix == ".toml" else place / "recording.toml"
+    place = file.parent
+    if not file.is_file():
+        raise InputError(f"{file}: no such file; a recording is a folder with recording.toml (see docs/recording.md)")
+    root = read_toml(file)
+    root.allow(_KEYS)
+    meshes = _existing(root, "meshes", place) if "meshes" in root else None
+    footage: tuple[Footage, ...] = ()
+    if meshes is None or "cameras" in root:
+        cameras = root.table("cameras")
+        footage = tuple(_footage(cameras.table(key), key, place) for key in cameras.content)
+    if not footage and meshes is None:
+        raise InputError(f"{file}: [cameras] is empty; wanted one table per camera")
+    rig_file = place / root.text("rig", "rig.toml")
+    rig: Rig | None = None
+    if rig_file.is_file():
+        rig = _matching(load_rig(rig_file), footage, file, rig_file)
+    elif "rig" in root:
+        raise InputError(f"{root.where('rig')}: no such file: {rig_file}")
+    return Recording(
+        folder=place,
+        name=root.text("name", place.resolve().name),
+        rate_hz=root.number("rate_hz", above=0),
+        subject=root.text("subject") if "subject" in root else None,
+        rig=rig,
+        footage=footage,
+        meshes=meshes,
+        subjects=root.whole("subjects", 1, least=1),
+        rig_file=None if rig is None else rig_file,
+    )
+
+
+def _footage(table: Table, name: str, place: Path) -> Footage:
+    table.allow(_CAMERA_KEYS)
+    if ("video" in table) == ("images" in table):
+        raise InputError(f"{table.path}: [{table.name}] must have either video or images")
+    source = _existing(table, "video" if "video" in table else "images", place)
+    return Footage(
+        name=name,
+        source=source,
+        background=_existing(table, "background", place) if "background" in table else None,
+        masks=_existing(table, "masks", place) if "masks" in table else None,
+        kind="xray" if table.text("kind", "light", choices=KINDS) == "xray" else "light",
+        offset_frames=table.number("offset", 0.0),
+    )
+
+
+def _existing(table: Table, key: str, place: Path) -> Path:
+    text = table.text(key)
+    if "\0" in text or len(text) > 4000:
+        raise InputError(f"{table.where(key)} must be a path")
+    path = place / text
+    try:
+        there = path.exists()
+    except OSError:
+        there = False
+    if not there:
+        raise InputError(f"{table.where(key)}: no such file or folder: {path}")
+    return path
+
+
+def _matching(rig: Rig, footage: tuple[Footage, ...], file: Path, rig_file: Path) -> Rig:
+    wanted = [f.name for f in footage]
+    missing = [name for name in wanted if name not in rig.names]
+    if missing:
+        raise InputError(f"{file}: camera '{missing[0]}' is not in {rig_file.name}; the rig has {', '.join(rig.names)}")
+    return rig.subset(wanted)
+
+
+def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: Path | None = None) -> Path:
+    """Write ``recording.toml`` into the recording's folder and return its path.
+
+    Paths in the folder, or in the folder ``within`` that holds it, are written relative to it.
+    """
+
+    def relative(path: Path) -> str:
+        if path.is_relative_to(recording.folder):
+            return path.relative_to(recording.folder).as_posix()
+        if within is not None and path.is_relative_to(within):
+            return Path(os.path.relpath(path, recording.folder)).as_posix()
+        return str(path)
+
+    content: dict[str, Any] = {"name": recording.name, "rate_hz": recording.rate_hz}
+    if recording.subject is not None:
+        content["subject"] = recording.subject
+    if recording.subjects != 1:
+        content["subjects"] = recording.subjects
+    if recording.rig is not None:
+        content["rig"] = rig_file
+    if recording.meshes is not None:
+        content["meshes"] = relative(recording.meshes.resolve())
+    if recording.footage:
+        content["cameras"] = {}
+    for footage in recording.footage:
+        key = "images" if footage.source.is_dir() else "video"
+        table: dict[str, Any] = {key: relative(footage.source)}
+        if footage.background is not None:
+            table["background"] = relative(footage.background)
+        if footage.masks is not None:
+            table["masks"] = relative(footage.masks)
+        if footage.kind != "light":
+            table["kind"] = footage.kind
+        if footage.offset_frames:
+            table["offset"] = footage.offset_frames
+        content["cameras"][footage.name] = table
+    target = recording.folder / "recording.toml"
+    write_text(target, tomli_w.dumps(content))
+    return target

@@ -1,0 +1,246 @@
+"""Reading and writing videos and image folders as streams of frames, never whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.foundation.arrays import Bytes
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import atomic_path
+
+__all__ = ["VideoInfo", "image_files", "probe", "read_frames", "read_image", "write_video"]
+
+_WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than looking for a key frame
+#: Containers whose time stamps number the frames; others (AVI) are decoded from their beginning.
+_STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
+#: Pixel formats whose first plane is the grey image as it is, levels 0-255.
+_FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """What a video or image folder holds.
+
+    Attributes:
+        frames: number of frames that decode (counted, not taken from the header).
+        rate_hz: nominal rate, None for an image folder.
+        size: (width, height) px.
+        colour: whether frames have three channels.
+    """
+
+    frames: int
+    rate_hz: float | None
+    size: tuple[int, int]
+    colour: bool
+
+
+def natural_key(path: Path) -> list[str | int]:
+    """Sort key that puts frame 2 before frame 10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Return the images of a folder in natural order."""
+    files = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != "."]
+    return sorted(files, key=natural_key)
+
+
+def read_image(path: Path | str) -> Bytes:
+    """Read one image as (h, w) or (h, w, 3) BGR uint8; 16-bit images are scaled to 8 bit."""
+    data = np.fromfile(path, dtype=np.uint8) if Path(path).is_file() else np.zeros(0, np.uint8)
+    image = cv2.imdecode(data, cv2.IMREAD_ANYCOLOR | cv2.IMREAD_ANYDEPTH) if len(data) else None
+    if image is None:
+        raise InputError(f"{path}: cannot be read as an image")
+    if image.dtype == np.uint16:
+        image = (image >> 8).astype(np.uint8)
+    if image.dtype != np.uint8:
+        raise InputError(f"{path}: wanted an 8- or 16-bit image, got {image.dtype}")
+    return np.asarray(image)
+
+
+def probe(source: Path | str) -> VideoInfo:
+    """Return what ``source`` holds. Counting decodes packets' headers only, so it is quick but exact."""
+    place = Path(source)
+    if place.is_dir():
+        files = image_files(place)
+        if not files:
+            raise InputError(f"{place}: no image in this folder")
+        first = read_image(files[0])
+        return VideoInfo(len(files), None, (first.shape[1], first.shape[0]), first.ndim == 3)
+    if place.suffix.lower() in IMAGE_SUFFIXES:
+        first = read_image(place)
+        return VideoInfo(1, None, (first.shape[1], first.shape[0]), first.ndim == 3)
+    with _opened(place) as container:
+        stream = _video_stream(container, place)
+        rate = float(stream.average_rate) if stream.average_rate else None
+        colour = not (stream.pix_fmt or "").startswith("gray")
+        size = (stream.codec_context.width, stream.codec_context.height)
+        frames = sum(1 for packet in container.demux(stream) if packet.size)
+    return VideoInfo(frames, rate, size, colour)
+
+
+def _opened(path: Path) -> av.container.InputContainer:
+    if not path.is_file():
+        raise InputError(f"{path}: no such video")
+    try:
+        return av.open(str(path))
+    except (av.error.FFmpegError, OSError) as error:
+        raise InputError(f"{path}: cannot be opened as a video ({error.strerror})") from None
+
+
+def _video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
+    if not container.streams.video:
+        raise InputError(f"{path}: holds no video stream")
+    return container.streams.video[0]
+
+
+def read_frames(
+    source: Path | str,
+    start: int = 0,
+    stop: int | None = None,
+    step: int = 1,
+    *,
+    gray: bool = False,
+    ahead: bool = True,
+) -> Iterator[tuple[int, Bytes]]:
+    """Yield (index, image) of frames start, start + step, ... below ``stop``; (h, w) or (h, w, 3) BGR uint8.
+
+    A video is decoded from the key frame before ``start``. ``gray`` gives (h, w) whatever the source. ``ahead`` decodes
+    on threads of its own; without it less work is done in all, for who reads several sources side by side.
+    """
+    place = Path(source)
+    if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
+        files = image_files(place) if place.is_dir() else [place]
+        for index in range(start, len(files) if stop is None else min(stop, len(files)), step):
+            image = read_image(files[index])
+            yield index, _gray(image) if gray else image
+        return
+    yield from _decode(place, start, stop, step, gray, ahead)
+
+
+def _gray(image: Bytes) -> Bytes:
+    return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY))
+
+
+def _decode(
+    path: Path, start: int, stop: int | None, step: int, gray: bool, ahead: bool
+) -> Iterator[tuple[int, Bytes]]:
+    with _opened(path) as container:
+        stream = _video_stream(container, path)
+        stream.thread_type = "AUTO" if ahead else "NONE"
+        mono = gray or (stream.pix_fmt or "").startswith("gray")
+        layout = "gray" if mono else "bgr24"
+        index = 0
+        try:
+            frames: Iterator[tuple[int, av.VideoFrame]] = enumerate(container.decode(stream))
+            if start >= _WORTH_SEEKING and container.format.name in _STAMPED:
+                frames = _sought(path, container, stream, start)
+            for index, frame in frames:
+                if stop is not None and index >= stop:
+                    return
+                if index >= start and (index - start) % step == 0:
+                    plain = mono and frame.format.name in _FULL_RANGE
+                    yield index, _first_plane(frame) if plain else np.asarray(frame.to_ndarray(format=layout))
+        except av.error.FFmpegError as error:
+            raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
+
+
+def _first_plane(frame: av.VideoFrame) -> Bytes:
+    """Return (h, w) a copy of a frame's brightness, without the detour over a colour conversion."""
+    plane = frame.planes[0]
+    flat: Bytes = np.frombuffer(plane, dtype=np.uint8)  # type: ignore[call-overload]
+    rows = flat[: frame.height * plane.line_size].reshape(frame.height, plane.line_size)
+    return np.ascontiguousarray(rows[:, : frame.width])
+
+
+def _sought(
+    path: Path, container: av.container.InputContainer, stream: av.VideoStream, start: int
+) -> Iterator[tuple[int, av.VideoFrame]]:
+    """Yield (index, frame) from the key frame before ``start`` on.
+
+    Frames are numbered by their time stamps, read from the packets without decoding; a video without usable stamps is
+    decoded from its beginning.
+    """
+    stamps = _time_stamps(path)
+    if stamps is None or start >= len(stamps):
+        yield from enumerate(container.decode(stream))
+        return
+    container.seek(int(stamps[start]), stream=stream, backward=True, any_frame=False)
+    for frame in container.decode(stream):
+        if frame.pts is not None:
+            yield int(np.searchsorted(stamps, frame.pts)), frame
+
+
+def _time_stamps(path: Path) -> NDArray[np.int64] | None:
+    """Return the sorted presentation stamps of a video's packets, None where they do not number the frames."""
+    with _opened(path) as container:
+        stream = _video_stream(container, path)
+        found = [packet.pts for packet in container.demux(stream) if packet.size]
+    if any(stamp is None for stamp in found):
+        return None
+    stamps = np.sort(np.array(found, dtype=np.int64))
+    return stamps if len(stamps) and (np.diff(stamps) > 0).all() else None
+
+
+def write_video(
+    path: Path | str, frames: Iterable[Bytes], rate_hz: float, *, codec: str = "h264", quality: int = 18
+) -> int:
+    """Write frames (h, w) or (h, w, 3) BGR to a video, atomically, the same bytes each time; return their number.
+
+    ``codec``: "h264" (``quality`` is the CRF: 0 lossless to 51) or "ffv1" (lossless, .mkv or .avi).
+    """
+    if codec not in ("h264", "ffv1"):
+        raise InputError(f"video codec must be h264 or ffv1, got {codec!r}")
+    count = 0
+    with atomic_path(path) as temporary:
+        with av.open(str(temporary), "w", options={"fflags": "+bitexact"}) as container:
+            stream: av.VideoStream | None = None
+            for image in frames:
+                mono = image.ndim == 2
+                if stream is None:
+                    stream = _new_stream(container, image, mono, rate_hz, codec, quality)
+                frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="gray" if mono else "bgr24")
+                for packet in stream.encode(frame):
+                    container.mux(packet)
+                count += 1
+            if stream is None:
+                raise InputError(f"{path}: no frame to write")
+            for packet in stream.encode():
+                container.mux(packet)
+    return count
+
+
+def _new_stream(
+    container: av.container.OutputContainer,
+    image: Bytes,
+    mono: bool,
+    rate_hz: float,
+    codec: str,
+    quality: int,
+) -> av.VideoStream:
+    name = "libx264" if codec == "h264" else "ffv1"
+    stream = container.add_stream(name, rate=Fraction(rate_hz).limit_denominator(100_000))
+    if not isinstance(stream, av.VideoStream):
+        raise InputError(f"this build of the video library cannot encode {codec}")
+    stream.height, stream.width = image.shape[:2]
+    if codec == "h264":
+        stream.pix_fmt = "gray" if mono else "yuv420p"
+        # one thread and bit-exact flags: the same frames give the same bytes on any number of cores
+        stream.options = {"crf": str(quality), "preset": "medium", "threads": "1"}
+        if mono:
+            stream.codec_context.color_range = av.video.reformatter.ColorRange.JPEG  # grey levels 0-255 as they are
+    else:
+        stream.pix_fmt = "gray" if mono else "bgr0"
+        stream.options = {"threads": "1"}
+    stream.codec_context.flags |= av.codec.context.Flags.bitexact
+    return stream

@@ -1,0 +1,4 @@
+"""Images by light: pixels, shading, shadows, sensor noise, boards.
+
+Imports `scene`.
+"""

@@ -1,0 +1,4 @@
+"""Images by X-ray: attenuation, image intensifier, phantoms.
+
+Imports `scene` and `light`.
+"""

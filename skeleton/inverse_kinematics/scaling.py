@@ -1,0 +1,301 @@
+"""Fit a body to a subject: segment lengths and marker places from a static or a moving trial.
+
+Poses, length factors and marker places are fitted together. With the poses at their spring equilibrium, a Gauss-Newton
+step in the shared parameters p (factors and places) uses the Schur complement of the poses,
+
+    ``S = sum_t (A_pp - A_pq A_qq^-1 A_qp) + prior``,  ``S dp = -gradient``
+
+and the poses are solved again (variable projection). The inverse of S is the covariance of what is reported.
+A length factor multiplies all that a segment carries: its children's offsets and its markers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError
+from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, match_names
+from skeleton.inverse_kinematics.spring_ik import (
+    SpringProblem,
+    Springs,
+    check_units,
+    rigid_starts,
+    run_frames,
+    spring_problem,
+)
+from skeleton.inverse_kinematics.spring_kernels import Equilibria
+from skeleton.tree.articulation import articulation_of
+from skeleton.tree.joint_tree import Skeleton
+
+__all__ = ["Scaling", "choose_frames", "length_groups", "scale_body"]
+
+#: Frames that lengths are estimated from.
+FRAMES = 40
+#: As how many independent frames a whole trial counts: its errors are skin motion, not noise.
+INDEPENDENT_FRAMES = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A body fitted to a subject.
+
+    Attributes:
+        skeleton: the body with the subject's lengths.
+        marker_set: the markers at the subject's places; those that were not observed are only scaled.
+        factors: segment name to length factor.
+        factor_sd: segment name to its standard deviation.
+        offset_sd: (M,) standard deviation of the marker places, mm per axis; NaN where not observed.
+        rms_mm: marker residual before and after, root mean square over the frames used.
+        frames: indices of the frames used.
+    """
+
+    skeleton: Skeleton
+    marker_set: MarkerSet
+    factors: dict[str, float]
+    factor_sd: dict[str, float]
+    offset_sd: Floats
+    rms_mm: tuple[float, float]
+    frames: Ints
+
+
+def length_groups(skeleton: Skeleton, *, tie_sides: bool = True) -> list[list[int]]:
+    """Return groups of segments that share a length factor: numbered ones (tail_1, tail_2, ...), left with right."""
+    groups: dict[str, list[int]] = {}
+    for index, name in enumerate(skeleton.joint_names):
+        key = re.sub(r"_\d+$", "", name)
+        if tie_sides:
+            key = re.sub(r"^(left|right)_", "", key)
+        groups.setdefault(key, []).append(index)
+    return list(groups.values())
+
+
+def choose_frames(seen: Ints, count: int = FRAMES) -> Ints:
+    """Return up to ``count`` frames that see many markers, spread over the trial; (T,) is how many each sees."""
+    parts = np.array_split(np.arange(len(seen)), min(count, len(seen)))
+    best = [int(part[np.argmax(seen[part])]) for part in parts if len(part)]
+    chosen = np.array([frame for frame in best if seen[frame] >= 0.6 * seen.max()], dtype=np.int64)
+    return chosen if len(chosen) else np.array([int(np.argmax(seen))], dtype=np.int64)
+
+
+def scale_body(
+    skeleton: Skeleton,
+    marker_names: Sequence[str],
+    markers: Floats,
+    sigma: Floats | None = None,
+    *,
+    marker_set: MarkerSet | None = None,
+    springs: Springs | None = None,
+    frames: int = FRAMES,
+    tie_sides: bool = True,
+    length_sd: float = 0.04,
+    offset_sd: float | Floats | None = None,
+    rounds: int = 4,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Scaling:
+    """Estimate segment lengths and marker places of a subject.
+
+    Args:
+        skeleton: the generic body.
+        marker_names: M names.
+        markers: (T, M, 3) of a static or moving trial, mm, NaN where not observed.
+        sigma: (T, M) or (M,) measurement standard deviation, mm per axis.
+        marker_set: generic marker places; by default the built-in set of this body.
+        springs: how the joints are held meanwhile.
+        frames: how many frames to use, chosen where many markers are seen.
+        tie_sides: left and right segments share their factor.
+        length_sd: how far a segment's factor may lie from the whole body's, standard deviation.
+        offset_sd: how far a marker may lie from its generic place, mm, one for all or (M,) in the order of the marker
+            set; None: three times its spring's sd_mm; 0: fixed.
+        rounds: Gauss-Newton rounds with all parameters.
+        on_progress: called with (rounds done, all rounds).
+    """
+    attached = builtin_markers(skeleton.name) if marker_set is None else marker_set
+    values = np.asarray(markers, dtype=np.float64)
+    chosen = choose_frames(np.isfinite(values).all(axis=2).sum(axis=1), frames)
+    few = values[chosen]
+    noise = None if sigma is None else np.broadcast_to(np.asarray(sigma, dtype=np.float64), values.shape[:2])[chosen]
+    whole = _overall_factor(skeleton, attached, marker_names, few)
+    model = _Model(skeleton.scaled(whole), attached.with_offsets(attached.offsets * whole))
+    problem = spring_problem(
+        model.skeleton, marker_names, few, noise, marker_set=model.markers, springs=_patient(springs)
+    )
+    found = run_frames(problem, np.arange(len(few)), rigid_starts(problem, range(len(few))), warm=False)
+    before = _rms(found.residuals)
+    used = [attached.names.index(name) for name in problem.names]
+    groups = length_groups(skeleton, tie_sides=tie_sides)
+    share = np.zeros((len(skeleton.joints), len(groups)))
+    for column, group in enumerate(groups):
+        share[group, column] = 1.0
+    ties = np.broadcast_to(3.0 * attached.sd_mm if offset_sd is None else offset_sd, attached.sd_mm.shape)[used]
+    spread = np.concatenate([np.full(len(groups), length_sd), np.repeat(np.maximum(ties, 1e-6), 3)])
+    parameters = np.zeros(len(spread))
+    generic = model
+    covariance = np.diag(spread**2)
+    for turn in range(rounds + 2):
+        # Two rounds with one factor for all: the size must be right before parts are told apart.
+        only_size = turn < 2
+        step, covariance = _step(generic, problem, found, share, parameters, spread, used, only_size)
+        parameters = parameters + step
+        model = generic.changed(share @ parameters[: len(groups)], used, parameters[len(groups) :].reshape(-1, 3))
+        problem = spring_problem(
+            model.skeleton, marker_names, few, noise, marker_set=model.markers, springs=_patient(springs)
+        )
+        found = run_frames(problem, np.arange(len(few)), found.coordinates, warm=False, anneal=turn < 3)
+        if on_progress is not None:
+            on_progress(turn + 1, rounds + 2)
+    sd = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    factor = whole * (1.0 + share @ parameters[: len(groups)])
+    factor_sd = whole * (share @ sd[: len(groups)])
+    places = np.full(len(attached.names), np.nan)
+    places[used] = np.sqrt((sd[len(groups) :].reshape(-1, 3) ** 2).mean(axis=1))
+    return Scaling(
+        model.skeleton,
+        model.markers,
+        dict(zip(skeleton.joint_names, map(float, factor), strict=True)),
+        dict(zip(skeleton.joint_names, map(float, factor_sd), strict=True)),
+        places,
+        (before, _rms(found.residuals)),
+        chosen,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    skeleton: Skeleton
+    markers: MarkerSet
+
+    def changed(self, stretch: Floats, used: list[int], moved: Floats) -> _Model:
+        """Return the model with factors ``1 + stretch`` (J,) and observed markers moved by (m, 3) mm."""
+        factors = np.clip(1.0 + stretch, 0.3, 3.0)
+        names = self.skeleton.joint_names
+        segments = [names.index(segment) for segment in self.markers.segments]
+        offsets = self.markers.offsets * factors[segments, None]
+        offsets[used] += moved
+        grown = self.skeleton.scaled(dict(zip(names, map(float, factors), strict=True)))
+        return _Model(grown, self.markers.with_offsets(offsets))
+
+
+def _patient(springs: Springs | None) -> Springs:
+    """Springs for fitting shape: a wider cutoff, since markers of the generic body lie off at first."""
+    held = Springs() if springs is None else springs
+    return replace(held, cutoff=2.0 * held.cutoff)
+
+
+def _rms(residuals: Floats) -> float:
+    return float(np.sqrt(np.nanmean(residuals**2)))
+
+
+def _overall_factor(skeleton: Skeleton, markers: MarkerSet, names: Sequence[str], few: Floats) -> float:
+    """Return the size of the subject against the body: median ratio of distances within segment
+    neighbourhoods.
+
+    Markers on the same or on adjacent segments keep their distance within a few per cent whatever the pose.
+    """
+    body = articulation_of(skeleton)
+    pairs = match_names(markers.names, names, f"body '{skeleton.name}'")
+    mine = [pair[0] for pair in pairs]
+    segments = np.array([body.segment(markers.segments[index]) for index in mine], dtype=np.int64)
+    given = few[:, [pair[1] for pair in pairs]]
+    check_units(body, segments, markers.offsets[mine], given)
+    rest = body.points(body.rest[None], segments, markers.offsets[mine])[0]
+    ratios, weights = [], []
+    for a in range(len(mine)):
+        for b in range(a):
+            near = segments[a] == segments[b] or segments[b] in skeleton.parents[[segments[a]]]
+            near = near or segments[a] in skeleton.parents[[segments[b]]]
+            length = float(np.linalg.norm(rest[a] - rest[b]))
+            if near and length > 0:
+                seen = np.linalg.norm(given[:, a] - given[:, b], axis=1)
+                seen = seen[np.isfinite(seen)]
+                if len(seen):
+                    ratios.append(float(np.median(seen)) / length)
+                    weights.append(length)
+    if not ratios:
+        return 1.0
+    order = np.argsort(ratios)
+    total = np.cumsum(np.array(weights)[order])
+    middle = float(np.array(ratios)[order][np.searchsorted(total, 0.5 * total[-1])])
+    return float(np.clip(middle, 0.25, 4.0))
+
+
+def _step(
+    generic: _Model,
+    problem: SpringProblem,
+    found: Equilibria,
+    share: Floats,
+    parameters: Floats,
+    spread: Floats,
+    used: list[int],
+    only_size: bool,
+) -> tuple[Floats, Floats]:
+    """Return a Gauss-Newton step of the shared parameters (P,) and their covariance (P, P)."""
+    body = problem.body
+    groups = share.shape[1]
+    count = groups + 3 * len(used)
+    normal, gradient = np.diag(1.0 / spread**2), parameters / spread**2
+    # Skin moves with the pose, so errors repeat from frame to frame: many frames count as few independent
+    # ones.
+    independent = min(1.0, INDEPENDENT_FRAMES / max(problem.frames, 1))
+    _, rotations = body.forward(found.coordinates)
+    parents = generic.skeleton.parents
+    carried = np.array([joint.offset for joint in generic.skeleton.joints])
+    places = generic.markers.offsets[used]
+    variance, freedom = 0.0, 0
+    bound = problem.springs.cutoff**2
+    for frame in range(problem.frames):
+        residual = found.residuals[frame]
+        seen = np.flatnonzero(np.isfinite(residual))
+        if len(seen) < 3:
+            continue
+        points, by_pose = body.jacobian(found.coordinates[frame], problem.segments[seen], problem.offsets[seen])
+        off = points - problem.targets[frame, seen]
+        u = problem.stiffness[frame, seen] * (off**2).sum(axis=1)
+        keep = np.ones_like(u) if not np.isfinite(bound) else (bound / (bound + u)) ** 2
+        weight = independent * keep * problem.stiffness[frame, seen]
+        by_shape = np.zeros((len(seen), 3, count))
+        for row, marker in enumerate(seen):
+            segment = int(problem.segments[marker])
+            turn = rotations[frame, segment]
+            by_factor = np.zeros((3, len(parents)))
+            by_factor[:, segment] = turn @ places[marker]
+            child, parent = segment, int(parents[segment])
+            while parent >= 0:
+                by_factor[:, parent] += rotations[frame, parent] @ carried[child]
+                child, parent = parent, int(parents[parent])
+            by_shape[row, :, :groups] = by_factor @ share
+            start = groups + 3 * int(marker)
+            by_shape[row, :, start : start + 3] = turn
+        scaled = np.sqrt(weight)[:, None, None]
+        pose = (by_pose * scaled).reshape(-1, body.dimension)
+        shape = (by_shape * scaled).reshape(-1, count)
+        error = (off * scaled[..., 0]).reshape(-1)
+        inner = pose.T @ pose
+        inner[np.diag_indices_from(inner)] += independent * problem.rest_stiffness + 1e-9 * problem.lever**2
+        cross = pose.T @ shape
+        normal += shape.T @ shape - cross.T @ np.linalg.solve(inner, cross)
+        gradient = gradient + shape.T @ error  # the pose's own gradient vanishes at its equilibrium
+        variance += float(error @ error) / independent
+        freedom += 3 * len(seen) - 6
+    if freedom <= 0:
+        raise InputError("scaling: no frame shows 3 markers of this body")
+    if only_size:
+        one = np.zeros((count, 1))
+        one[:groups, 0] = 1.0
+        # One common factor: take the prior on single factors out, it would pull the size back to the first
+        # guess.
+        curve = float((one.T @ (normal - np.diag(1.0 / spread**2)) @ one)[0, 0]) + 1e-9
+        slope = float(one[:, 0] @ (gradient - parameters / spread**2))
+        return one[:, 0] * float(np.clip(-slope / curve, -0.2, 0.2)), np.asarray(
+            np.linalg.inv(normal), dtype=np.float64
+        )
+    # The prior holds factors near each other, not near one: project the common factor out of it.
+    together = np.ones((groups, groups)) / (groups * spread[:groups].mean() ** 2)
+    normal[:groups, :groups] -= together
+    gradient[:groups] -= together @ parameters[:groups]
+    covariance: Floats = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+    return -covariance @ gradient, covariance * max(1.0, variance / freedom)

@@ -1,0 +1,98 @@
+"""``skeleton.h5``, written a block of frames at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from calibration.foundation.arrays import Floats
+from calibration.foundation.result_files import create_results, text_array
+from calibration.foundation.spans import Span
+from skeleton.inverse_kinematics.fits import REASONS, SkeletonFit
+from skeleton.inverse_kinematics.scaling import Scaling
+from skeleton.tree.joint_tree import Skeleton
+
+__all__ = ["SkeletonWriter", "create_skeleton"]
+
+
+class SkeletonWriter:
+    """Streams fitted frames into an open result file; made by `create_skeleton`."""
+
+    def __init__(self, file: h5py.File, body: Skeleton, frames: int) -> None:
+        self._file = file
+        self._body = body
+        self._frames = frames
+        file["joint_names"] = text_array(list(body.joint_names))
+        file["joint_parents"] = body.parents
+        file["coordinate_names"] = text_array(list(body.coordinate_names))
+        file["reasons"] = text_array(list(REASONS))
+        # Bone offsets of the subject: what a viewer needs to draw it.
+        file["joint_offsets"] = np.array([joint.offset for joint in body.joints])
+
+    def write(self, span: Span, fit: SkeletonFit, cage_joints: Floats | None, markerless: SkeletonFit | None) -> None:
+        """Write the frames of a block.
+
+        Args:
+            span: which frames.
+            fit: of those frames.
+            cage_joints: (n, J, 3) the joints as the cage carried them, mm.
+            markerless: what the skin alone says, where X-ray beads took part: they cannot judge a fit that they made.
+        """
+        if "marker_names" not in self._file:
+            self._file["marker_names"] = text_array(list(fit.marker_names))
+        landmarks = self._body.landmarks(self._body.forward(fit.coordinates))
+        if "landmark_names" not in self._file:
+            self._file["landmark_names"] = text_array(list(landmarks[0]))
+        values: dict[str, np.ndarray] = {
+            "positions": fit.positions,
+            "rotations": fit.rotations,
+            "coordinates": fit.coordinates,
+            "sigma": fit.sigma,
+            "marker_residuals": fit.residuals,
+            "marker_weights": fit.weights,
+            "trust": fit.trust.astype(np.uint8),
+            "reason": fit.reason.astype(np.uint8),
+            "iterations": fit.iterations,
+            "landmarks": landmarks[1],
+        }
+        if cage_joints is not None:
+            values["cage_joints"] = cage_joints
+        if markerless is not None:
+            values |= {"markerless/positions": markerless.positions, "markerless/rotations": markerless.rotations}
+        for name, rows in values.items():
+            if name not in self._file:
+                self._file.create_dataset(name, (self._frames, *rows.shape[1:]), rows.dtype, track_times=False)
+            self._file[name][span.first : span.stop] = rows
+
+
+@contextmanager
+def create_skeleton(
+    path: Path,
+    body: Skeleton,
+    frames: int,
+    *,
+    rate_hz: float,
+    parameters: Mapping[str, Any],
+    scaling: Scaling | None,
+    cage_names: tuple[str, ...],
+) -> Iterator[SkeletonWriter]:
+    """Yield a writer of ``skeleton.h5``."""
+    with create_results(path, stage="skeleton", parameters=parameters) as file:
+        file.attrs["body"] = body.name
+        file.attrs["rate_hz"] = rate_hz
+        if scaling is not None:
+            group = file.create_group("scaling")
+            group["factors"] = np.array([scaling.factors[name] for name in body.joint_names])
+            group["factor_sd"] = np.array([scaling.factor_sd[name] for name in body.joint_names])
+            group["marker_offsets"] = scaling.marker_set.offsets
+            group["marker_offset_sd"] = scaling.offset_sd
+            group["marker_names"] = text_array(list(scaling.marker_set.names))
+            group["rms_mm"] = np.array(scaling.rms_mm)
+        if cage_names:
+            file["cage_joint_names"] = text_array(list(cage_names))
+        yield SkeletonWriter(file, body, frames)

@@ -1,0 +1,4 @@
+"""Skeletons of other programs: OpenSim and MuJoCo.
+
+Imports `tree` and `bodies`.
+"""

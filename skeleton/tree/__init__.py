@@ -1,0 +1,4 @@
+"""Trees of joints: coordinates, forward kinematics, Jacobians, limits, and articulations of elementary motions.
+
+Imports `calibration` alone.
+"""

@@ -1,0 +1,87 @@
+"""Recording folders: read, written, and refused with the key that is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from example_rigs import ring
+
+from calibration.cameras.rig import save_rig
+from calibration.foundation.errors import InputError
+from capture.recordings.recording import Footage, Recording, load_recording, save_recording
+
+
+def folder(place: Path, text: str) -> Path:
+    """Make a recording folder of two cameras around a text."""
+    (place / "a.mp4").write_bytes(b"")
+    (place / "frames").mkdir()
+    (place / "recording.toml").write_text(text)
+    return place
+
+
+GOOD = """name = "m7"
+rate_hz = 120
+subject = "mouse"
+[cameras.cam2]
+video = "a.mp4"
+background = "frames"
+[cameras.cam1]
+images = "frames"
+kind = "xray"
+offset = 1.5
+"""
+
+
+def test_read_write_read(tmp_path: Path) -> None:
+    save_rig(ring(3), folder(tmp_path, GOOD) / "rig.toml")
+    recording = load_recording(tmp_path)
+    assert recording.rate_hz == 120 and recording.subject == "mouse"
+    assert recording.rig is not None and recording.rig.names == ("cam2", "cam1"), "the recording's order, not the rig's"
+    assert recording.footage[1].offset_frames == 1.5 and recording.of_kind("xray") == (1,)
+    save_recording(recording)
+    again = load_recording(tmp_path)
+    assert again.footage == recording.footage and again.name == "m7"
+
+
+def test_without_a_rig_it_says_how_to_get_one(tmp_path: Path) -> None:
+    recording = load_recording(folder(tmp_path, GOOD))
+    assert recording.rig is None
+    with pytest.raises(InputError, match="vivarig calibrate"):
+        recording.need_rig()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("rate_hz = 120", "rate_hz = -1"), "rate_hz must be a number above 0, got -1"),
+        (("rate_hz = 120\n", ""), "rate_hz is missing"),
+        (("rate_hz", "rate"), "rate is not a known key; did you mean 'rate_hz'"),
+        (('video = "a.mp4"', 'video = "b.mp4"'), r"\[cameras.cam2\] video: no such file or folder"),
+        (('video = "a.mp4"', 'video = "a.mp4"\nimages = "frames"'), "either video or images"),
+        (('kind = "xray"', 'kind = "x-ray"'), "kind must be one of light, xray"),
+        (("[cameras.cam2]", "[camera.cam2]"), "camera is not a known key"),
+    ],
+)
+def test_mistakes_are_named(change: tuple[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        load_recording(folder(tmp_path, GOOD.replace(*change)))
+
+
+def test_a_camera_that_the_rig_lacks(tmp_path: Path) -> None:
+    save_rig(ring(1), folder(tmp_path, GOOD) / "rig.toml")
+    with pytest.raises(InputError, match=r"camera 'cam2' is not in rig.toml; the rig has cam1"):
+        load_recording(tmp_path)
+    with pytest.raises(InputError, match="a recording is a folder with recording"):
+        load_recording(tmp_path / "frames")
+
+
+def test_footage_outside_the_folder_keeps_its_path(tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere.mp4"
+    other.write_bytes(b"")
+    place = tmp_path / "r"
+    place.mkdir()
+    recording = Recording(place, "r", 30.0, None, None, (Footage("c", other),))
+    save_recording(replace(recording))
+    assert load_recording(place).footage[0].source == other

@@ -1,0 +1,58 @@
+"""Videos and image folders as streams: what is written is read, from any frame on, the same bytes each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from calibration.foundation.errors import InputError
+from capture.recordings.video import probe, read_frames, write_video
+
+
+def clip(count: int, colour: bool) -> list[np.ndarray]:
+    """Return frames whose grey level tells their number."""
+    frames = [np.full((48, 64), 2 * index % 250, np.uint8) for index in range(count)]
+    return [np.repeat(frame[..., None], 3, axis=2) for frame in frames] if colour else frames
+
+
+@pytest.mark.parametrize(("codec", "suffix"), [("h264", ".mp4"), ("ffv1", ".mkv")])
+@pytest.mark.parametrize("colour", [False, True])
+def test_round_trip_and_seeking(codec: str, suffix: str, colour: bool, tmp_path: Path) -> None:
+    path, frames = tmp_path / f"a{suffix}", clip(120, colour)
+    assert write_video(path, frames, 120.0, codec=codec, quality=4) == 120
+    first = path.read_bytes()
+    write_video(path, frames, 120.0, codec=codec, quality=4)
+    assert path.read_bytes() == first
+    info = probe(path)
+    assert info.frames == 120 and info.size == (64, 48) and info.rate_hz == pytest.approx(120)
+    # colour H.264 goes through limited-range YUV and back: up to 5 levels near black; FFV1 is exact
+    tolerance = 0.0 if codec == "ffv1" else 5.0 if colour else 0.6
+    for start, stop, step in ((0, None, 1), (2, 9, 3), (50, 60, 1), (119, None, 1), (60, None, 7)):
+        found = list(read_frames(path, start, stop, step))
+        assert [index for index, _ in found] == list(range(start, 120 if stop is None else stop, step))
+        for index, image in found:
+            assert abs(float(image.mean()) - frames[index].mean()) <= tolerance
+    assert next(read_frames(path, gray=True))[1].ndim == 2
+
+
+def test_image_folder_in_natural_order(tmp_path: Path) -> None:
+    for index in (1, 2, 10, 11):
+        cv2.imwrite(str(tmp_path / f"frame-{index}.png"), np.full((8, 9), index, np.uint8))
+    assert [int(image[0, 0]) for _, image in read_frames(tmp_path)] == [1, 2, 10, 11]
+    assert probe(tmp_path).frames == 4
+
+
+def test_bad_videos(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such video"):
+        probe(tmp_path / "none.mp4")
+    (tmp_path / "text.mp4").write_text("not a video")
+    with pytest.raises(InputError, match="cannot be opened as a video"):
+        list(read_frames(tmp_path / "text.mp4"))
+    with pytest.raises(InputError, match="no image"):
+        probe(tmp_path)
+    with pytest.raises(InputError, match="no frame to write"):
+        write_video(tmp_path / "empty.mp4", [], 30.0)
+    assert not (tmp_path / "empty.mp4").exists()

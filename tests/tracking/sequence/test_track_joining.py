@@ -1,0 +1,117 @@
+"""Parts of a track: joined where they agree, marked where they do not, never averaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import create_results, open_results, text_array
+from tracking.sequence.track_joining import Piece, compare, join_tracks, mean_agreement, pose_at
+from tracking.sequence.trust import Reason, Trust, plausible_size
+
+FRAMES, QUADS, VIEWS, UNIT = 20, 3, 4, 1.0
+
+
+def truth() -> np.ndarray:
+    """Return centres (T, Q, 3) that move 3 mm a frame."""
+    return np.arange(FRAMES)[:, None, None] * 3.0 + np.arange(QUADS)[None, :, None] * 50.0 + np.zeros(3)
+
+
+def part(path: Path, first: int, last: int, *, shift: float = 0.0, overlap: float = 0.9, lead: float = 0.1) -> Path:
+    """Write a part of frames ``first`` to ``last`` - 1 whose quads are ``shift`` mm beside the truth."""
+    count = last - first
+    with create_results(path, stage="track", parameters={}) as file:
+        for key, value in (
+            ("subject", "ball"),
+            ("body", "ball"),
+            ("rate_hz", 10.0),
+            ("start_frame", 1),
+            ("lead", lead),
+        ):
+            file.attrs[key] = value
+        for name in ("quad_names", "marker_names", "cage_joint_names", "reasons"):
+            file[name] = text_array(["a"])
+        file["faces"] = np.zeros((1, 3), np.int32)
+        file["centres"] = truth()[first:last] + shift
+        file["rotations"] = np.broadcast_to(np.eye(3), (count, QUADS, 3, 3))
+        file["latent"] = np.zeros((count, 2))
+        file["overlap"] = np.full((count, VIEWS), overlap)
+        file["agreement"] = np.full(count, overlap)
+        file["departure"] = np.ones(count)
+        file["trust"], file["reason"] = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
+        file.create_dataset("vertices", data=np.full((count, 5, 3), shift, np.float32), chunks=(1, 5, 3))
+    return path
+
+
+def pieces(tmp_path: Path, **second: float) -> list[Piece]:
+    """Return two parts that meet at frame 10 and overlap by two frames on either side."""
+    return [
+        Piece(part(tmp_path / "a.h5", 0, 12), 0, 0, 10),
+        Piece(part(tmp_path / "b.h5", 8, 20, **second), 8, 10, 20),
+    ]
+
+
+def joined(tmp_path: Path, parts: list[Piece], *, plausible: bool = True) -> dict[str, np.ndarray]:
+    parameters = {"parts": len(parts)}
+    path = tmp_path / "track.h5"
+    join_tracks(path, parts, FRAMES, unit=UNIT, margin=2, parameters=parameters, plausible=plausible)
+    with open_results(tmp_path / "track.h5", stage="track") as file:
+        return {name: file[name][()] for name in file}
+
+
+def test_parts_that_agree_become_one(tmp_path: Path) -> None:
+    track = joined(tmp_path, pieces(tmp_path))
+    assert np.array_equal(track["centres"], truth())
+    assert (track["trust"] == int(Trust.TRUSTED)).all() and track["vertices"].shape == (FRAMES, 5, 3)
+    assert compare(*pieces(tmp_path)).distance == 0
+
+
+def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:
+    track = joined(tmp_path, pieces(tmp_path), plausible=False)
+    assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.IMPLAUSIBLE_BODY)).all()
+    # A person of 1.29 times the built-in's size was a person on a chair.
+    assert not plausible_size("human", 1.29) and plausible_size("human", 1.06)
+    assert plausible_size("subjects/stout", 3.0), "a folder's template says nothing about sizes"
+
+
+def test_each_frame_comes_from_its_own_part(tmp_path: Path) -> None:
+    track = joined(tmp_path, pieces(tmp_path, shift=2.0))
+    assert np.array_equal(track["centres"][:10], truth()[:10])
+    assert np.array_equal(track["centres"][10:], truth()[10:] + 2.0)
+    assert (track["trust"] == 0).all(), "3.5 mm apart is within the tolerance of 15"
+
+
+def test_parts_that_disagree_are_marked(tmp_path: Path) -> None:
+    seam = compare(*pieces(tmp_path, shift=20.0, overlap=0.8))
+    assert seam.distance == pytest.approx(20 * np.sqrt(3)) and (seam.left, seam.right) == pytest.approx((0.9, 0.8))
+    track = joined(tmp_path, pieces(tmp_path, shift=20.0))
+    marked = np.flatnonzero(track["reason"] == int(Reason.PARTS_DISAGREE))
+    # the step to frame 10 itself is a jump, which is said first where it is larger than usual
+    assert set(marked) | set(np.flatnonzero(track["reason"] == int(Reason.JUMP))) == {8, 9, 10, 11}
+    assert (track["trust"][[8, 9, 10, 11]] == int(Trust.DOUBTFUL)).all()
+
+
+def test_an_evenly_poor_track_is_not_trusted(tmp_path: Path) -> None:
+    """Every frame as bad as every other: what the template cannot explain is said."""
+    track = joined(tmp_path, [Piece(part(tmp_path / "a.h5", 0, FRAMES, overlap=0.79), 0, 0, FRAMES)])
+    assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.LOW_AGREEMENT)).all()
+
+
+def test_a_sure_neighbour_vouches_for_an_unsure_start(tmp_path: Path) -> None:
+    assert (joined(tmp_path, pieces(tmp_path, lead=0.0))["trust"] == 0).all()
+    alone = joined(tmp_path, pieces(tmp_path, lead=0.0, shift=40.0))
+    assert (alone["reason"][13:] == int(Reason.AMBIGUOUS_START)).all() and (alone["trust"][:8] == 0).all()
+
+
+def test_a_part_without_subject_is_lost_not_invented(tmp_path: Path) -> None:
+    parts = [pieces(tmp_path)[0], Piece(None, 8, 10, 20)]
+    track = joined(tmp_path, parts)
+    assert np.isnan(track["centres"][10:]).all() and (track["trust"][10:] == int(Trust.LOST)).all()
+    assert mean_agreement(parts[1]) == 0 and pose_at(parts[1], 12) is None
+    pose = pose_at(parts[0], 11)
+    assert pose is not None and np.array_equal(pose[0].centres, truth()[11])
+    with pytest.raises(InputError, match="two cameras"):
+        join_tracks(tmp_path / "none.h5", parts[1:], FRAMES, unit=UNIT, margin=2, parameters={})

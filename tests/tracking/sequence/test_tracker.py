@@ -1,0 +1,269 @@
+"""Solver, finder, tracker and trust on a bending worm filmed by four cameras."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import trimesh
+from example_rigs import four_around
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import rotation_from_vector
+from tracking.fitting.point_fit import fit_to_points, moved
+from tracking.fitting.settings import Settings
+from tracking.fitting.solver import FrameSolver
+from tracking.observations.contour_fill import MeshEdges
+from tracking.observations.contours import Observation, observe, observe_view
+from tracking.observations.rasteriser import cast_masks
+from tracking.observations.surface import Surface
+from tracking.priors.pose_chart import fit_pose_chart
+from tracking.priors.prior import LinearPrior, fit_linear_prior
+from tracking.quads.deformation import CageRig
+from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.placement import Cut, enclose, quads_at_cuts
+from tracking.quads.template import Template
+from tracking.sequence.tracker import Tracker
+from tracking.sequence.trust import Reason, Trust, judge
+from tracking.terms.energy import System, prior_term
+from tracking.terms.pair_prior import fit_pair_prior
+from tracking.terms.rigidity import rigidity_term
+from tracking.terms.silhouette import OutlineMatcher
+
+
+def rig() -> Rig:
+    """Four cameras around the origin, 900 mm away, 1 px = 2 mm."""
+    return four_around((320, 240), 450.0, 0.35)
+
+
+@cache
+def worm() -> tuple[CageRig, Template]:
+    """A cone-like body along x, so that front and back differ, with five quads."""
+    mesh = trimesh.creation.capsule(height=240, radius=30, count=[16, 24])
+    vertices = np.asarray(mesh.vertices)[:, [2, 0, 1]]
+    share = (vertices[:, 0] + 150) / 300
+    vertices = vertices * np.stack([np.ones(len(share)), 0.5 + 0.9 * share, 0.7 + 0.3 * share], axis=1)
+    cuts = []
+    for index, x in enumerate(np.linspace(-158, 158, 5)):
+        extents = np.full(4, 25.0) if index in (0, 4) else None
+        cuts.append(Cut(f"q{index}", np.array([x, 0, 0]), np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), extents))
+    regions = [(f"r{index}", [f"q{index}", f"q{index + 1}"]) for index in range(4)]
+    made = quads_at_cuts("worm", vertices, np.asarray(mesh.faces), cuts, regions, root="q2", margin=5.0)
+    held = enclose(made, vertices, margin=3.0)
+    cage_rig = CageRig(held.rig, held.cage)
+    return cage_rig, Template(vertices, np.asarray(mesh.faces), cage_rig.bind(vertices, margin=2.5))
+
+
+def bent(amount: float, lift: float) -> QuadPose:
+    """The worm bent sideways and upwards, as a chain of turns."""
+    rest = worm()[0].rig
+    rotations, centres = rest.rotations.copy(), rest.centres.copy()
+    for way, quads in ((1, (3, 4)), (-1, (1, 0))):
+        turn, last = np.eye(3), 2
+        for quad in quads:
+            turn = rotation_from_vector(np.array([0.0, -way * lift, amount])) @ turn
+            centres[quad] = centres[last] + turn @ (rest.centres[quad] - rest.centres[last])
+            rotations[quad] = turn @ rest.rotations[quad]
+            last = quad
+    return QuadPose(rotations, centres)
+
+
+@cache
+def prior() -> LinearPrior:
+    poses = [bent(a, b) for a in (-0.5, -0.2, 0.1, 0.4) for b in (-0.3, 0.0, 0.25)]
+    rotations, centres = np.array([p.rotations for p in poses]), np.array([p.centres for p in poses])
+    chart = fit_pose_chart(rotations, centres, root=2)
+    return fit_linear_prior(
+        chart.to_vector(rotations, centres)[1], 2, chart, rig_name="worm", quad_names=worm()[0].rig.quad_names
+    )
+
+
+def placed(pose: QuadPose, yaw: float, at: tuple[float, float, float]) -> QuadPose:
+    turn = rotation_from_vector(np.array([0.0, 0, yaw]))
+    return QuadPose(turn @ pose.rotations, pose.centres @ turn.T + np.array(at))
+
+
+def solver() -> FrameSolver:
+    cage_rig, template = worm()
+    cameras = rig()
+    return FrameSolver(cage_rig, template, cameras.packed(), [c.size for c in cameras], prior())
+
+
+def seen(pose: QuadPose) -> Observation:
+    cage_rig, template = worm()
+    return observe(cast_masks(rig(), cage_rig.deform(template.binding, pose), template.faces))
+
+
+def error_mm(pose: QuadPose, truth: QuadPose) -> float:
+    cage_rig, template = worm()
+    away = cage_rig.deform(template.binding, pose) - cage_rig.deform(template.binding, truth)
+    return float(np.linalg.norm(away, axis=1).mean())
+
+
+def test_contour_of_a_disc_lies_on_the_circle() -> None:
+    rows, columns = np.mgrid[:120, :160]
+    view = observe_view((columns - 70.3) ** 2 + (rows - 55.6) ** 2 < 40**2)
+    radius = np.linalg.norm(view.points - [70.3, 55.6], axis=1)
+    assert abs(radius.mean() - 40) < 0.1 and radius.std() < 0.3  # px; a binary mask knows its edge to about 0.3
+    outward = (view.points - [70.3, 55.6]) / radius[:, None]
+    assert np.sum(outward * view.normals, axis=1).min() > 0.95
+
+
+def test_contour_at_the_image_border_is_no_contour() -> None:
+    mask = np.zeros((60, 80), bool)
+    mask[20:40, :30] = True
+    assert observe_view(mask).points[:, 0].min() > 1.0
+    assert len(observe_view(np.zeros((60, 80), bool)).points) == 0
+
+
+def test_solver_recovers_a_pose_it_never_saw() -> None:
+    truth = placed(bent(0.27, 0.12), 0.4, (20.0, -15.0, 5.0))
+    start = placed(bent(0.1, 0.0), 0.25, (5.0, -5.0, 0.0))
+    at = prior().back(prior().chart.to_vector(start.rotations, start.centres)[1])
+    fit = solver().fit(seen(truth), start, at)
+    fit = solver().fit(seen(truth), fit.pose, fit.latent, latent_steps=False)
+    assert fit.agreement > 0.95
+    assert error_mm(fit.pose, truth) < 6.0  # mm: 3 px at 2 mm per px, part of it roll about the worm's axis
+
+
+def test_solver_fits_a_surface_instead_of_outlines_and_wants_one() -> None:
+    cage_rig, template = worm()
+    truth = placed(bent(0.27, 0.12), 0.4, (20.0, -15.0, 5.0))
+    start = placed(bent(0.2, 0.05), 0.3, (12.0, -10.0, 2.0))
+    at = prior().back(prior().chart.to_vector(start.rotations, start.centres)[1])
+    surface = Surface.of_mesh(cage_rig.deform(template.binding, truth), template.faces)
+    cameras = rig()
+    fitter = FrameSolver(
+        cage_rig, template, cameras.packed(), [c.size for c in cameras], prior(), settings=Settings(hull=True)
+    )
+    look = replace(seen(truth), surface=surface)
+    fit = fitter.fit(look, start, at)
+    fit = fitter.fit(look, fit.pose, fit.latent, latent_steps=False)
+    assert error_mm(fit.pose, truth) < 6.0  # mm, as with outlines
+    with pytest.raises(InputError, match="the observation has no surface"):
+        fitter.fit(seen(truth), start, at)
+
+
+def test_overlap_counts_pixels() -> None:
+    cage_rig, template = worm()
+    cameras = rig()
+    matcher = OutlineMatcher(MeshEdges.of(template.faces), cameras.packed(), [c.size for c in cameras])
+    one, two = placed(bent(0.2, 0.1), 0.3, (0.0, 0, 0)), placed(bent(0.1, 0.1), 0.5, (25.0, 0, 0))
+    mine, theirs = (cast_masks(cameras, cage_rig.deform(template.binding, p), template.faces) for p in (one, two))
+    theirs[3][:] = False
+    found = matcher.overlaps(cage_rig.deform(template.binding, one), matcher.pack(observe(theirs)))
+    wanted = [np.sum(a & b) / np.sum(a | b) for a, b in zip(mine, theirs, strict=True)]
+    np.testing.assert_allclose(found[:3], wanted[:3], atol=1e-3)  # a pixel centre on an edge may fall either way
+    assert np.isnan(found[3])
+
+
+def test_a_wrong_guess_is_doubted_and_the_subject_looked_for() -> None:
+    truth = [placed(bent(0.2, 0.1), 1.0 + 0.03 * t, (4.0 * t, 0.0, 0.0)) for t in range(3)]
+    looks = [seen(pose) for pose in truth]
+    wrong = placed(bent(-0.4, 0.0), -0.6, (60.0, 30.0, 0.0))
+    guess = (wrong, prior().back(prior().chart.to_vector(wrong.rotations, wrong.centres)[1]))
+    track = Tracker(solver(), rig()).track(lambda frame: looks[frame], 3, start=0, guess=guess)
+    for frame in range(3):
+        assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
+
+
+def test_tracker_finds_its_start_tracks_marks_blank_frames_and_recovers() -> None:
+    count, blank = 12, (6, 7)
+    truth = [
+        placed(bent(0.35 * np.sin(0.4 * t), 0.1 * np.cos(0.3 * t)), 1.0 + 0.03 * t, (4.0 * t, 0.0, 0.0))
+        for t in range(count)
+    ]
+    looks = [seen(pose) for pose in truth]
+    nothing = [np.zeros((240, 320), bool)] * 4
+    for frame in blank:
+        looks[frame] = observe(nothing)
+    track = Tracker(solver(), rig()).track(lambda frame: looks[frame], count, start=3)
+    assert list(np.flatnonzero(track.trust == Trust.LOST)) == list(blank)
+    assert all(track.reason[frame] == Reason.TOO_FEW_VIEWS for frame in blank)
+    assert np.isnan(track.centres[blank[0]]).all()
+    for frame in set(range(count)) - set(blank):
+        assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
+    padded = track.padded(5, 20)
+    assert padded.start == 8 and len(padded.fits) == 20 and padded.reason[0] == Reason.NOT_TRACKED
+
+
+def test_tracking_nothing_is_refused() -> None:
+    empty = observe([np.zeros((240, 320), bool)] * 4)
+    with pytest.raises(InputError, match="no frame has a silhouette in two cameras"):
+        Tracker(solver(), rig()).track(lambda _: empty, 5)
+    with pytest.raises(InputError, match=r"frame 2: cannot place the subject.*choose another start"):
+        Tracker(solver(), rig()).track(lambda _: empty, 5, start=2)
+
+
+def test_open_template_and_foreign_prior_are_refused() -> None:
+    cage_rig, template = worm()
+    with pytest.raises(InputError, match="not closed: 3 edges"):
+        MeshEdges.of(template.faces[1:])
+    with pytest.raises(InputError, match="cannot drive rig"):
+        FrameSolver(cage_rig, template, rig().packed(), [(320, 240)] * 4, replace(prior(), rig_name="other"))
+
+
+def numeric(function, pose: QuadPose, step: float = 1e-6) -> np.ndarray:  # type: ignore[no-untyped-def]
+    columns = []
+    for number in range(6 * len(pose.centres)):
+        change = np.zeros(6 * len(pose.centres))
+        change[number] = step
+        columns.append((function(moved(pose, change)) - function(moved(pose, -change))) / (2 * step))
+    return np.stack(columns, axis=1)
+
+
+def test_jacobians_of_prior_pairs_and_rigidity_against_finite_differences() -> None:
+    cage_rig, _ = worm()
+    rng = np.random.default_rng(5)
+    pose = moved(bent(0.3, 0.1), rng.normal(0, 1, 30) * np.tile([0.2] * 3 + [8.0] * 3, 5))
+    chart = prior().chart
+
+    latent = np.array([0.3, -0.6])
+    units = np.tile([chart.length_scale / 10.0] * 3 + [1 / 0.07] * 3, 4)
+
+    def away(at: QuadPose) -> np.ndarray:
+        return units * (chart.to_vector(at.rotations, at.centres)[1] - prior().mean(latent))
+
+    system = System.empty(5, 2)
+    departure = prior_term(system, chart, prior().evaluate(latent), pose, shift_sigma=10.0, turn_sigma=0.07)
+    jacobian = np.hstack([numeric(away, pose), -units[:, None] * prior().mean_jacobian(latent)])
+    assert departure == pytest.approx(np.sqrt(np.mean(away(pose) ** 2)))
+    np.testing.assert_allclose(system.hessian, jacobian.T @ jacobian, rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(system.gradient, jacobian.T @ away(pose), rtol=1e-5, atol=1e-3)
+    pairs = fit_pair_prior(cage_rig.rig, prior(), shift_floor=4.0, turn_floor=0.04)
+    rig = cage_rig.rig
+    dense = pairs.term(pose).dense(len(rig))
+    np.testing.assert_allclose(dense, numeric(lambda p: pairs.term(p).residual.ravel(), pose), atol=1e-5)
+    term = rigidity_term(rig, pose)
+    dense = term.dense(len(rig))
+    np.testing.assert_allclose(dense, numeric(lambda p: rigidity_term(rig, p).residual.ravel(), pose), atol=1e-5)
+    hessian, gradient = np.zeros((31, 31)), np.zeros(31)
+    term.add_to(hessian, gradient, 0.7)
+    np.testing.assert_allclose(hessian[:30, :30], 0.7 * dense.T @ dense, atol=1e-9)
+    np.testing.assert_allclose(gradient[:30], 0.7 * dense.T @ term.residual.ravel(), atol=1e-9)
+
+
+def test_quads_fitted_to_points_reach_them() -> None:
+    cage_rig, template = worm()
+    truth = placed(bent(0.4, 0.2), 0.5, (30.0, 0, 10.0))
+    target = cage_rig.deform(template.binding, truth)
+    target[::7] = np.nan
+    pose = fit_to_points(cage_rig, template.binding, target, placed(cage_rig.rig.rest, 0.3, (0.0, 0, 0)), rigidity=1e-9)
+    assert error_mm(pose, truth) < 0.05
+
+
+def test_frames_are_judged_against_the_sequences_own_good_ones() -> None:
+    overlap = np.full((40, 4), 0.94) + np.random.default_rng(0).normal(0, 0.002, (40, 4))
+    overlap[10] -= 0.06
+    overlap[20] -= 0.35
+    overlap[30, 2] -= 0.15
+    overlap[35] = np.nan
+    verdicts = judge(overlap, np.full(40, 1.0), np.full(40, 1.0))
+    assert verdicts.trust[10] == Trust.DOUBTFUL and verdicts.reason[10] == Reason.LOW_AGREEMENT
+    assert verdicts.trust[20] == Trust.LOST
+    assert verdicts.trust[30] == Trust.DOUBTFUL
+    assert verdicts.trust[35] == Trust.LOST and verdicts.reason[35] == Reason.TOO_FEW_VIEWS
+    assert np.sum(verdicts.trust > 0) == 4

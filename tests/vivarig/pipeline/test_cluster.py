@@ -1,0 +1,70 @@
+"""Recordings on Dask workers: the same bytes as a local run, and a dying worker survived."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_recordings import cut_recording, differences
+
+from calibration.foundation.errors import InputError
+from vivarig.pipeline import RunOptions, run_recording, tasks
+from vivarig.pipeline.cluster import DaskWorkers, run_on_cluster
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask warns of its own closing order
+
+UNTIL = RunOptions("hull", workers=1, part_frames=2)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small recording done locally."""
+    place = tmp_path_factory.mktemp("cluster") / "local"
+    run_recording(cut_recording(place, frames=6, cameras=3), UNTIL)
+    return place
+
+
+def copies(finished: Path, tmp_path: Path, count: int) -> list[Path]:
+    targets = [tmp_path / f"r{index}" for index in range(count)]
+    for target in targets:
+        shutil.copytree(finished, target, ignore=shutil.ignore_patterns("results"))
+    return targets
+
+
+def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that takes the first part is killed in the middle of it; Dask gives the part to the other."""
+    targets = copies(finished, tmp_path, 2)
+    victims: list[int] = []
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        submit = DaskWorkers.submit
+
+        def deadly(self: DaskWorkers, function: Any, /, *args: Any) -> Any:
+            if not victims and args[0] is tasks.part:
+                victims.append(next(iter(cluster.workers.values())).pid)
+                os.kill(victims[0], signal.SIGKILL)
+            return submit(self, function, *args)
+
+        monkeypatch.setattr(DaskWorkers, "submit", deadly)
+        outcomes = run_on_cluster([*targets, tmp_path / "none"], UNTIL, address=cluster.scheduler_address)
+    assert victims
+    assert "no such file" in str(outcomes[tmp_path / "none"])
+    for target in targets:
+        assert isinstance(outcomes[target], list), outcomes[target]
+        assert not differences(target, finished)
+
+
+def test_no_scheduler_is_said(finished: Path) -> None:
+    with pytest.raises(InputError, match="no Dask scheduler answers"):
+        run_on_cluster([finished], UNTIL, address="tcp://127.0.0.1:9")
+
+
+def test_no_address_is_said(finished: Path) -> None:
+    with pytest.raises(InputError, match="wants an address like tcp://login1:8786, got 'nowhere'"):
+        run_on_cluster([finished], UNTIL, address="nowhere")

@@ -1,0 +1,4 @@
+"""Finding the subject's size and shape, and making a subject of a scan.
+
+Imports everything above it.
+"""

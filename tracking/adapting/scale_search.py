@@ -1,0 +1,119 @@
+"""The subject's size: the scale of a built-in body that overlaps the silhouettes best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats
+from tracking.fitting.initialisation import Finder
+from tracking.fitting.settings import Settings
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contours import Observation
+from tracking.quads.oriented_quads import QuadPose
+from tracking.subjects.subject import Subject, scaled_subject
+
+__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver"]
+
+
+def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) -> FrameSolver:
+    """Return a solver of a subject seen by a rig."""
+    return FrameSolver(
+        subject.cage_rig,
+        subject.outline_template,
+        rig.packed(),
+        [camera.size for camera in rig.cameras],
+        subject.prior,
+        settings=settings,
+        coarse=subject.step_template,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The subject in one frame, as it was found while looking for its size.
+
+    Attributes:
+        frame: which.
+        pose: quads. latent: (d,) latent point.
+        lead: by how much this pose beat its best rival.
+    """
+
+    frame: int
+    pose: QuadPose
+    latent: Floats
+    lead: float
+
+
+def find_scale(
+    subject: Subject,
+    rig: Rig,
+    observe: Callable[[int], Observation],
+    frames: Sequence[int],
+    *,
+    up: Floats,
+    settings: Settings | None = None,
+) -> float:
+    """Estimate the factor between subject and template from a few frames; see `find_scale_and_poses`."""
+    return find_scale_and_poses(subject, rig, observe, frames, up=up, settings=settings)[0]
+
+
+def find_scale_and_poses(
+    subject: Subject,
+    rig: Rig,
+    observe: Callable[[int], Observation],
+    frames: Sequence[int],
+    *,
+    up: Floats,
+    settings: Settings | None = None,
+    spreads: Sequence[float] = (0.05, 0.02),
+) -> tuple[float, list[Found]]:
+    """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
+
+    Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far, until one overlaps
+    more than those beside it; the mean overlap is maximised on a parabola through these three. ``spreads`` are the
+    ratios of the scales tried, one pass each; where lengths are estimated afterwards, the first is enough.
+    """
+    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
+    looks = [observe(frame) for frame in frames]
+    found = [finder.find(look, keep=6, finish=2) for look in looks]
+    starts = [fit for fit, _ in found]
+    scale = 1.0
+    for spread in spreads:
+        tried: dict[int, list[FrameFit]] = {}
+        middle = 0
+        while True:
+            trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
+            for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
+                if step not in tried:
+                    tried[step] = _fits(subject, rig, settings, value, looks, starts)
+            scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
+            best = int(np.argmax(scores))
+            if best == 1 or not 0.7 < trials[best] < 1.4:
+                break
+            middle += best - 1
+        starts = tried[middle + best - 1]
+        left, here, right = scores
+        bend = left - 2 * here + right
+        offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
+        scale = float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0))
+    poses = [
+        Found(int(frame), fit.pose, fit.latent, lead)
+        for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
+    ]
+    return scale, poses
+
+
+def _fits(
+    subject: Subject,
+    rig: Rig,
+    settings: Settings | None,
+    scale: float,
+    looks: Sequence[Observation],
+    starts: Sequence[FrameFit],
+) -> list[FrameFit]:
+    solver = make_solver(scaled_subject(subject, scale), rig, settings)
+    return [solver.fit(look, start.pose, start.latent) for look, start in zip(looks, starts, strict=True)]

@@ -1,0 +1,257 @@
+"""Lengths and girths of a subject from the silhouettes of a few frames, together with its poses in them.
+
+The same outline energy as in tracking is minimised over the logarithms of the lengths and girths of a few parts of the
+built-in body (`tracking.subjects.shape`) and over the poses of all frames. In each round the poses are fitted to the
+body as it is; then one Gauss-Newton step is taken in the shape, the poses eliminated (Schur complement): a longer limb
+moves the quads beyond it, a thicker one moves the surface around them. Outlines of one body err together, so that the
+numbers are held to the built-in body's proportions (`GIRTH_SPREAD` and the like), the more the less the frames say.
+Frames that the steps never saw decide whether the new body is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from tracking.adapting.scale_search import Found, make_solver
+from tracking.fitting.initialisation import Finder
+from tracking.fitting.markers import COMMON
+from tracking.fitting.settings import Settings
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contours import Observation
+from tracking.quads.oriented_quads import QuadPose, QuadRig
+from tracking.subjects.motion_transfer import transferred
+from tracking.subjects.shape import BodyShape, shape_groups
+from tracking.subjects.shaped import Shaped, Shaper
+from tracking.subjects.subject import Subject, scaled_subject
+
+__all__ = ["Adaptation", "adapt_shape"]
+
+ROUNDS = ((90.0, 60.0, 60.0), (60.0, 45.0, 45.0), (60.0, 32.0, 32.0), (45.0, 24.0, 24.0), (32.0, 20.0, 20.0))
+"""Robust scales of the poses' fits in each round, and (the last) of the step in shape; thousandths of the size."""
+SETTLED = 0.02
+"""A largest step of a logarithm that makes the next round the last."""
+SIZE_SPREAD, LENGTH_SPREAD, GIRTH_SPREAD = 0.15, 0.06, 0.25
+"""How far bodies lie from the built-in one, 1 sigma of the logarithm: size from the estimate, lengths of parts and
+girths from the size."""
+MOST = 0.15
+"""Largest step of a logarithm in one round."""
+LONGER = 1e-3
+"""Growth of a length's logarithm for its derivative."""
+FEWEST = 4
+"""Frames without which nothing is estimated."""
+GAIN = 0.003
+"""Rise of the overlap in held-out frames below which the plain body stays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """What the search for a shape found.
+
+    Attributes:
+        shape: lengths and girths; the plain body's where it was not kept.
+        subject: the body in that shape; None where the frames held out do not agree better with it.
+        fitted, held: frames that the shape was estimated from, and those that decided.
+        before, after: mean overlap in the frames held out, with the plain and with the new body; NaN where untried.
+        why: why the plain body stays; empty where it does not.
+        found: where the subject was known, with the body kept.
+        sigma: 1 sigma of the logarithms (K,), lengths first.
+    """
+
+    shape: BodyShape
+    subject: Subject | None
+    fitted: tuple[int, ...]
+    held: tuple[int, ...]
+    before: float
+    after: float
+    why: str
+    found: tuple[Found, ...]
+    sigma: Floats
+
+    def as_table(self) -> dict[str, Any]:
+        """Return plain values, to be written with the results; None where nothing was tried."""
+        tried = bool(np.isfinite(self.before))
+        return {
+            "body": self.shape.body,
+            "lengths": self.shape.lengths,
+            "girths": self.shape.girths,
+            "sigma": self.sigma.tolist() if self.subject is not None else None,
+            "kept": self.subject is not None,
+            "fitted": list(self.fitted),
+            "held": list(self.held),
+            "why": self.why,
+            "before": self.before if tried else None,
+            "after": self.after if tried else None,
+        }
+
+
+def adapt_shape(
+    builtin: Subject,
+    rig: Rig,
+    observe: Callable[[int], Observation],
+    frames: Sequence[int],
+    *,
+    scale: float,
+    up: Floats,
+    known: Sequence[Found] = (),
+    fixed_lengths: bool = False,
+    settings: Settings | None = None,
+) -> Adaptation:
+    """Estimate the shape of a subject.
+
+    Args:
+        builtin: built-in subject of its own size.
+        rig: cameras.
+        observe: gives the silhouettes of a frame.
+        frames: frames to look at, well spread; those in which the plain body fits badly are left out.
+        scale: size of the subject against the built-in body.
+        up: vertical, world axes.
+        known: where the subject was found already.
+        fixed_lengths: lengths are known to be those of ``scale``: only girths are estimated.
+        settings: of the solver.
+    """
+    settings = settings or Settings()
+    looks = {int(frame): observe(int(frame)) for frame in frames}
+    starts = _plain_fits(make_solver(scaled_subject(builtin, scale), rig, settings), rig, looks, known, up)
+    start = BodyShape.uniform(builtin.body, scale)
+    fitted, held = _chosen(starts)
+    few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
+    unknown = np.full(len(start.logs), np.nan)
+    nothing = Adaptation(start, None, fitted, held, np.nan, np.nan, few, tuple(known), unknown)
+    if len(fitted) < FEWEST or not held:
+        return nothing
+    try:
+        poses = {frame: starts[frame] for frame in fitted}
+        shaped, sigma = _search(Shaper(builtin), rig, looks, poses, start, fixed_lengths, settings)
+    except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
+        return replace(nothing, why=str(error))
+    solver = make_solver(shaped.subject, rig, settings)
+    wanted = {*held, *(item.frame for item in known)}
+    # The plain body's quads lie on the silhouettes: the new body starts there, whatever its lengths.
+    ends = {f: _settled(solver, looks[f], fit.pose, fit.latent) for f, fit in starts.items() if f in wanted}
+    before, after = (float(np.mean([fits[frame].agreement for frame in held])) for fits in (starts, ends))
+    why = "" if after >= before + GAIN else "the overlap in frames held out would not rise"
+    if extreme := shaped.shape.extremes:
+        why = f"the silhouettes ask for the impossible ({', '.join(extreme)} at the limit); they may hold more than it"
+    if why:
+        return replace(nothing, before=before, after=after, why=why)
+    found = (replace(item, pose=ends[item.frame].pose, latent=ends[item.frame].latent) for item in known)
+    return Adaptation(shaped.shape, shaped.subject, fitted, held, before, after, "", tuple(found), sigma)
+
+
+def _plain_fits(
+    solver: FrameSolver, rig: Rig, looks: dict[int, Observation], known: Sequence[Found], up: Floats
+) -> dict[int, FrameFit]:
+    """Find the plain body in each frame that two cameras see."""
+    finder = Finder(solver, rig, up, poses=16)
+    at = {found.frame: found for found in known}
+    fits: dict[int, FrameFit] = {}
+    for frame, look in looks.items():
+        if frame in at:
+            fits[frame] = _settled(solver, look, at[frame].pose, at[frame].latent)
+        elif look.seen >= 2:
+            fits[frame] = finder.find(look, keep=4, finish=1)[0]
+    return fits
+
+
+def _settled(solver: FrameSolver, look: Observation, pose: QuadPose, latent: Floats) -> FrameFit:
+    """Fit a frame whose pose is roughly known, from there and along the manifold; what overlaps more is kept."""
+    fits = [solver.fit(look, pose, latent, latent_steps=way) for way in (False, True)]
+    best = max(fits, key=lambda fit: fit.agreement)
+    return solver.fit(look, best.pose, best.latent, latent_steps=False)
+
+
+def _chosen(fits: dict[int, FrameFit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Frames to estimate from, and every third to decide by: those that fit about as well as the best."""
+    if not fits:
+        return (), ()
+    best = max(fit.agreement for fit in fits.values())
+    good = sorted(frame for frame, fit in fits.items() if fit.agreement > best - 0.06)
+    return tuple(f for k, f in enumerate(good) if k % 3 != 1), tuple(good[1::3])
+
+
+def _search(
+    shaper: Shaper,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    start: BodyShape,
+    fixed_lengths: bool,
+    settings: Settings,
+) -> tuple[Shaped, Floats]:
+    """Alternate fits of the poses and steps in shape."""
+    body, count = start.body, len(start.lengths)
+    middle = start.logs
+    stiffness = _stiffness(body)
+    free = np.arange(count if fixed_lengths else 0, len(middle))
+    fields = shaper.girth_fields(start)
+    shaped = shaper.make(start, whole=False)
+    covariance = np.full((len(middle), len(middle)), np.nan)
+    turn = 0
+    while turn < len(ROUNDS):
+        robust = ROUNDS[turn]
+        solver = make_solver(shaped.subject, rig, replace(settings, robust=robust))
+        logs = shaped.shape.logs
+        hessian, gradient = stiffness.copy(), stiffness @ (logs - middle)
+        # The flesh grows with the factor, so its derivative by the logarithm does too.
+        grown = np.exp(logs - middle)[count:, None, None] * fields
+        longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
+        for frame in fits:
+            fit = solver.fit(looks[frame], fits[frame].pose, fits[frame].latent, latent_steps=False)
+            more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
+            hessian, gradient = hessian + more[0], gradient + more[1]
+            fits[frame] = fit
+        step = np.zeros(len(logs))
+        covariance = np.linalg.inv(hessian[np.ix_(free, free)])
+        step[free] = np.clip(-covariance @ gradient[free], -MOST, MOST)
+        last = turn == len(ROUNDS) - 1
+        shaped = shaper.make(BodyShape.from_logs(body, logs + step), whole=last)
+        turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, len(ROUNDS) - 1)
+    sigma = np.zeros(len(middle))
+    sigma[free] = COMMON * np.sqrt(np.diag(covariance))
+    return shaped, sigma
+
+
+def _stiffness(body: str) -> Floats:
+    """Curvature (K, K) of what is known of bodies, in the units of an energy that counts outlines too often."""
+    lengths, girths = shape_groups(body)
+    count, size = len(lengths), len(lengths) + len(girths)
+    mean = np.zeros(size)
+    mean[:count] = 1.0 / count
+    apart = np.eye(size) - mean[None]
+    spread = np.repeat([LENGTH_SPREAD, GIRTH_SPREAD], [count, size - count])
+    return np.asarray(COMMON**2 * (np.outer(mean, mean) / SIZE_SPREAD**2 + apart.T @ np.diag(spread**-2.0) @ apart))
+
+
+def _effects(shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig]) -> tuple[Floats, Floats]:
+    """How each number of the shape moves the outline template (K, V, 3) and the quads (6 Q, K) of a posed body.
+
+    Args:
+        shaped: the body. pose: its quads.
+        grown: (K_girth, V, 3) derivative of the template at rest by the girths' logarithms.
+        longer: the quads at rest with each part lengthened.
+    """
+    subject = shaped.subject
+    rig = subject.cage_rig.rig
+    carriers = subject.cage_rig.carriers(pose)
+    local = shaped.gradients @ carriers  # (3, V, 3): where the rest axes go
+    by_girth = np.einsum("kvi,ivj->kvj", grown, local)
+    count = len(shaped.shape.lengths)
+    fields = np.concatenate([np.zeros((count, *by_girth.shape[1:])), by_girth])
+    moves = np.zeros((len(rig), 6, len(fields)))
+    for index, other in enumerate(longer):
+        moves[:, 3:, index] = (_moved(rig, other, pose).centres - pose.centres) / LONGER
+    return fields, moves.reshape(-1, len(fields))
+
+
+def _moved(before: QuadRig, after: QuadRig, pose: QuadPose) -> QuadPose:
+    """Carry a pose over to a body of other lengths whose root stands where it stood."""
+    moved = transferred(before, after, pose.rotations[None], pose.centres[None])
+    shift = pose.centres[before.root] - moved.centres[0, before.root]
+    return QuadPose(moved.rotations[0], moved.centres[0] + shift)

@@ -1,0 +1,210 @@
+"""Finding the subject without a given pose: where the silhouettes' centres meet, which known pose, which heading.
+
+Every training pose of the prior, turned to every heading about the vertical, is scored by the overlap of coarse
+silhouettes. The best few, kept different from each other, are fitted along the manifold, the best of those with all
+quads. A second hypothesis that fits as well with another pose or heading makes the start ambiguous, which is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.cameras.projection import project_point
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.compiled import compiled, compiled_parallel, prange
+from calibration.foundation.errors import SolveError
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contour_fill import MeshEdges, fill_silhouette
+from tracking.observations.contours import Observation
+from tracking.quads.oriented_quads import QuadPose
+
+__all__ = ["Finder", "Hypothesis", "silhouette_centre", "spread_poses"]
+
+COARSE = 4
+"""Pixels per side of one coarse pixel."""
+ENOUGH = 4
+"""Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A pose on the manifold and how well its coarse silhouettes overlap the observed ones."""
+
+    pose: QuadPose
+    latent: Floats
+    overlap: float
+
+
+def silhouette_centre(rig: Rig, observation: Observation) -> Floats:
+    """Return the point (3,) nearest to the rays through the silhouettes' centres, mm.
+
+    Raises:
+        SolveError: fewer than two cameras saw something.
+    """
+    matrix, vector = np.zeros((3, 3)), np.zeros(3)
+    seen = 0
+    for camera, view in zip(rig.cameras, observation.views, strict=True):
+        if not len(view.points):
+            continue
+        rows, columns = np.nonzero(view.mask)
+        origin, direction = camera.rays(np.array([view.box[0] + columns.mean(), view.box[1] + rows.mean()]))
+        if not np.isfinite(direction).all():
+            continue
+        across = np.eye(3) - np.outer(direction, direction)
+        matrix += across
+        vector += across @ origin
+        seen += 1
+    if seen < 2:
+        raise SolveError(f"cannot place the subject: {seen} camera(s) have a silhouette in this frame, two are needed")
+    return np.asarray(np.linalg.solve(matrix + 1e-9 * np.eye(3), vector), np.float64)
+
+
+def spread_poses(poses: Floats, count: int) -> Ints:
+    """Choose up to ``count`` of (n, D) poses, each as far as possible from those before it, the most central first."""
+    chosen = [int(np.argmin(np.sum((poses - poses.mean(axis=0)) ** 2, axis=1)))]
+    distance = np.sum((poses - poses[chosen[0]]) ** 2, axis=1)
+    while len(chosen) < min(count, len(poses)) and distance.max() > 1e-12:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.sum((poses - poses[chosen[-1]]) ** 2, axis=1))
+    return np.array(chosen)
+
+
+class Finder:
+    """Proposes poses for a frame."""
+
+    def __init__(self, solver: FrameSolver, rig: Rig, up: Floats, *, poses: int = 24, headings: int = 16) -> None:
+        """Prepare for a solver whose rest pose stands upright, ``up`` being the vertical in world axes."""
+        self.solver = solver
+        self._rig = rig
+        self._up = np.asarray(up, float) / np.linalg.norm(up)
+        self._headings = headings
+        prior = solver.prior
+        which = spread_poses(prior.training_poses, poses)
+        self._latents = prior.training_latents[which]
+        self._mesh = MeshEdges.of(solver.coarse.faces)
+        self._cameras = rig.packed()
+        self._sizes = np.array([camera.size for camera in rig.cameras])
+
+    def around(self, observation: Observation, near: QuadPose, *, headings: tuple[float, ...]) -> list[Hypothesis]:
+        """Propose training poses with the root near where it is, turned by a few headings, best first."""
+        root = self.solver.prior.chart.root
+        base = near.rotations[root]
+        return self._propose(observation, [rotation_from_vector(self._up * angle) @ base for angle in headings])
+
+    def anywhere(self, observation: Observation) -> list[Hypothesis]:
+        """Propose training poses with any heading, best first."""
+        rig = self.solver.cage_rig.rig
+        base = rig.rotations[rig.root]
+        angles = np.arange(self._headings) * (2 * np.pi / self._headings)
+        return self._propose(observation, [rotation_from_vector(self._up * angle) @ base for angle in angles])
+
+    def find(self, observation: Observation, *, keep: int = 12, finish: int = 4) -> tuple[FrameFit, float]:
+        """Fit a frame from nothing.
+
+        Returns:
+            fit: the best.
+            lead: by how much its agreement exceeds that of the best clearly different one; 1 where there is none.
+
+        Raises:
+            SolveError: fewer than two cameras saw something.
+        """
+        proposals = self.anywhere(observation)[:keep]
+        rough = [
+            self.solver.fit(observation, item.pose, item.latent, local_steps=False, latent_rounds=3)
+            for item in proposals
+        ]
+        rough.sort(key=lambda fit: -fit.agreement)
+        fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
+        fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
+        fits.sort(key=lambda fit: -fit.agreement)
+        best = fits[0]
+        size = 150.0 * self.solver.unit
+        others = [fit for fit in fits[1:] if np.linalg.norm(fit.pose.centres - best.pose.centres, axis=1).mean() > size]
+        return best, best.agreement - others[0].agreement if others else 1.0
+
+    def _propose(self, observation: Observation, rotations: list[Floats]) -> list[Hypothesis]:
+        centre = silhouette_centre(self._rig, observation)
+        solver = self.solver
+        poses: list[tuple[QuadPose, Floats]] = []
+        meshes = []
+        for latent in self._latents:
+            local = solver.pose_of(RigidTransform(np.eye(3), np.zeros(3)), latent)
+            shape = solver.cage_rig.deform(solver.coarse.binding, local)
+            middle = shape.mean(axis=0)
+            for rotation in rotations:
+                shift = centre - rotation @ middle
+                poses.append((QuadPose(rotation @ local.rotations, local.centres @ rotation.T + shift), latent))
+                meshes.append(shape @ rotation.T + shift)
+        scores = self._overlaps(observation, np.array(meshes))
+        order = np.argsort(-scores, kind="stable")
+        return [Hypothesis(poses[i][0], poses[i][1], float(scores[i])) for i in order]
+
+    def _overlaps(self, observation: Observation, meshes: Floats) -> Floats:
+        width, height = (max(view.size[k] for view in observation.views) // COARSE + 1 for k in range(2))
+        masks = np.zeros((len(observation.views), height, width), np.uint8)
+        used = np.zeros(len(observation.views), np.bool_)
+        for index, view in enumerate(observation.views):
+            used[index] = len(view.points) > 0
+            # One pixel in the middle of each coarse one says whether that is covered.
+            left, top = (-(-(begin - COARSE // 2) // COARSE) for begin in view.box[:2])
+            small = view.mask[
+                COARSE * top + COARSE // 2 - view.box[1] :: COARSE, COARSE * left + COARSE // 2 - view.box[0] :: COARSE
+            ]
+            masks[index, top : top + small.shape[0], left : left + small.shape[1]] = small
+        seen = np.flatnonzero(used)
+        if len(seen) > ENOUGH:
+            used[:] = False
+            used[seen[np.linspace(0, len(seen) - 1, ENOUGH).astype(int)]] = True
+        scores = np.empty(len(meshes))
+        _coarse_overlaps(
+            np.ascontiguousarray(meshes, np.float64),
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
+            self._cameras,
+            masks,
+            used,
+            scores,
+        )
+        return scores
+
+
+@compiled_parallel
+def _coarse_overlaps(
+    meshes: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    cameras: Floats,
+    masks: Bytes,
+    used: Bools,
+    scores: Floats,
+) -> None:
+    for m in prange(len(meshes)):
+        total, views = 0.0, 0
+        for c in range(len(cameras)):
+            if used[c]:
+                total += _coarse_overlap(meshes[m], faces, edges, sides, cameras[c], masks[c])
+                views += 1
+        scores[m] = total / max(views, 1)
+
+
+@compiled
+def _coarse_overlap(mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes) -> float:
+    pixels = np.empty((len(mesh), 2))
+    for i in range(len(mesh)):
+        u, v = project_point(camera, mesh[i, 0], mesh[i, 1], mesh[i, 2])
+        # Coarse pixel k samples the fine pixel COARSE k + COARSE / 2.
+        pixels[i, 0], pixels[i, 1] = (u - COARSE // 2) / COARSE, (v - COARSE // 2) / COARSE
+    image = np.zeros(mask.shape, np.uint8)
+    fill_silhouette(pixels, faces, edges, sides, image, np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64))
+    common, union = 0, 0
+    for row in range(mask.shape[0]):
+        for column in range(mask.shape[1]):
+            common += image[row, column] & mask[row, column]
+            union += image[row, column] | mask[row, column]
+    return common / union if union > 0 else 0.0

@@ -1,0 +1,464 @@
+"""One frame: quads and latent point that put the template's outlines on the observed silhouettes.
+
+Gauss-Newton with damping in a metric of millimetres and radians (damping by the diagonal of the Hessian alone stalls
+along directions that no outline sees). Pairs of outline samples are made anew before each step, and the robust scale
+shrinks from step to step, coarse to fine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from tracking.fitting.joint_fit import FrameBlock, MarkRows
+from tracking.fitting.point_fit import moved
+from tracking.fitting.settings import Settings
+from tracking.observations.contour_fill import MeshEdges
+from tracking.observations.contours import Observation
+from tracking.priors.prior import Prior, require_rig
+from tracking.quads.deformation import CageRig
+from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.terms.energy import System, latent_basis, prediction_term, prior_term, variance_term
+from tracking.terms.pair_prior import fit_pair_prior
+from tracking.terms.rigidity import rigidity_term
+from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
+from tracking.terms.surface import match_surface
+from tracking.terms.texture import FrameMarks, face_frames, match_marks
+
+__all__ = ["FrameFit", "FrameSolver"]
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Where the quads are expected, and how far from there they may be: mm and rad, 1 sigma."""
+
+    pose: QuadPose
+    shift_sigma: float
+    turn_sigma: float
+
+
+@dataclass(frozen=True, eq=False)
+class FrameFit:
+    """One frame's result.
+
+    Attributes:
+        pose: quads.
+        latent: (d,) latent point.
+        overlap: (C,) silhouette overlap per view, NaN where a view saw nothing.
+        residual: root mean square of the outline residuals within reach, mm.
+        variance: prior variance at the latent point, relative to the noise of the training poses.
+        departure: root mean square distance of the quads from the prior's pose, in its sigmas.
+        hessian: (6 Q, 6 Q) curvature of the energy by the quads, the latent point eliminated.
+    """
+
+    pose: QuadPose
+    latent: Floats
+    overlap: Floats
+    residual: float
+    variance: float
+    departure: float
+    hessian: Singles = field(repr=False)
+
+    @property
+    def agreement(self) -> float:
+        """Mean overlap over the views that saw something; NaN when none did."""
+        seen = self.overlap[np.isfinite(self.overlap)]
+        return float(seen.mean()) if len(seen) else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """The energy around a pose: normal equations, outline residual (mm), the prior's variance and distance."""
+
+    system: System
+    residual: float
+    variance: float
+    departure: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Outline samples in a pose: pairs, derivatives (N, 6 Q) of their weighted residuals, roots (N,) of the weights."""
+
+    matches: Matches
+    jacobian: Singles
+    root: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The template at one fineness: its coordinates in single precision, its outlines, spread, samples per view."""
+
+    template: Template
+    binding: Singles
+    matcher: OutlineMatcher
+    spread: Floats
+    samples: int
+
+    @classmethod
+    def of(cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int) -> _Level:
+        matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
+        spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
+        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples)
+
+
+class FrameSolver:
+    """Fits one template, through one rig of cameras, under one prior (or none)."""
+
+    def __init__(
+        self,
+        cage_rig: CageRig,
+        template: Template,
+        camera_rows: Floats,
+        sizes: list[tuple[int, int]],
+        prior: Prior,
+        *,
+        settings: Settings | None = None,
+        use_prior: bool = True,
+        coarse: Template | None = None,
+    ) -> None:
+        """Prepare a solver; ``coarse`` is the template of the coarse steps, None to thin out ``template``.
+
+        Raises:
+            InputError: the prior is of another rig, or the template is not closed.
+        """
+        require_rig(prior, cage_rig.rig.name, cage_rig.rig.quad_names)
+        self.cage_rig = cage_rig
+        self.template = template
+        self.prior = prior
+        self.settings = settings or Settings()
+        self.use_prior = use_prior
+        self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
+        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
+        small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
+        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
+        low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
+        #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
+        self.unit = float(np.linalg.norm(high - low)) / 2000.0
+        self.pairs = fit_pair_prior(
+            cage_rig.rig,
+            prior,
+            shift_floor=self.settings.pair_shift * self.unit,
+            turn_floor=self.settings.pair_turn,
+        )
+        corners = np.linalg.norm(cage_rig.rig.corners, axis=-1).mean(axis=1)
+        metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
+        self._metric = metric.ravel() / self.unit**2
+
+    def pose_of(self, root: RigidTransform, latent: Floats) -> QuadPose:
+        """Pose the quads on the manifold."""
+        return QuadPose(*self.prior.chart.from_vector(root, self.prior.mean(latent)))
+
+    def deform(self, pose: QuadPose) -> Floats:
+        """Carry the template to a pose, (V, 3) mm."""
+        return self.cage_rig.deform(self._fine.binding, pose)
+
+    @property
+    def coarse(self) -> Template:
+        """The template of the coarse steps."""
+        return self._coarse.template
+
+    def fit(
+        self,
+        observation: Observation,
+        start: QuadPose,
+        latent: Floats,
+        *,
+        predicted: QuadPose | None = None,
+        latent_steps: bool = True,
+        local_steps: bool = True,
+        latent_rounds: int = 1,
+        last_steps: int | None = None,
+        predict_shift: float | None = None,
+        predict_turn: float | None = None,
+    ) -> FrameFit:
+        """Fit one frame from a start.
+
+        Args:
+            observation: silhouettes.
+            start: first guess of the quads.
+            latent: first guess of the latent point.
+            predicted: where the quads are expected, None for no expectation.
+            latent_steps: move along the manifold first.
+            local_steps: then let the quads leave it.
+            latent_rounds: how often the latent steps are gone through.
+            last_steps: only this many of the local steps, the finest; None for all.
+            predict_shift, predict_turn: trust in the prediction, None for the settings' own.
+        """
+        packed = self._fine.matcher.pack(observation)
+        pose = start
+        last: _Evaluation | None = None
+        if latent_steps and self.use_prior:
+            root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
+            pose = self.pose_of(root, latent)
+            for scale in self.settings.latent_robust * latent_rounds:
+                pose, latent = self._latent_step(packed, pose, latent, scale)
+        if local_steps and not self.settings.latent_only:
+            scales = self.settings.robust if last_steps is None else self.settings.robust[-last_steps:]
+            expected = None
+            if predicted is not None:
+                expected = Expectation(
+                    predicted,
+                    (predict_shift or self.settings.predict_shift) * self.unit,
+                    predict_turn or self.settings.predict_turn,
+                )
+            index = 0
+            if self.settings.descent:
+                pose, latent, last = self._descend(packed, pose, latent, expected, scales)
+                index = len(scales)
+            while index < len(scales):
+                level = self._fine if scales[index] == scales[-1] else self._coarse
+                last = self._evaluate(level, packed, pose, latent, scales[index])
+                pose, latent, far = self._local_step(last, pose, latent, expected)
+                if scales[index] == scales[-1] and far < self.settings.settled:
+                    break
+                # A small step needs no coarse scale any more: the next is the first of its size.
+                index += 1
+                while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
+                    index += 1
+        return self._report(packed, pose, latent, last)
+
+    def shape_system(
+        self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
+    ) -> tuple[Floats, Floats]:
+        """Normal equations of K numbers of shape around a fit, its pose and latent point eliminated.
+
+        Args:
+            observation: silhouettes.
+            fit: of this frame.
+            fields: (K, V, 3) how each number moves the template's vertices while the quads stay, mm.
+            moves: (6 Q, K) how it moves the quads, at no cost to the prior (a longer limb is expected longer).
+
+        Returns:
+            hessian (K, K) and gradient (K,).
+        """
+        packed = self._fine.matcher.pack(observation)
+        scale = self.settings.robust[-1]
+        system = self._evaluate(self._fine, packed, fit.pose, fit.latent, scale).system
+        rows = self._outline_rows(self._fine, packed, fit.pose, scale)
+        middles = 0.5 * (fields[:, rows.matches.pairs[:, 0]] + fields[:, rows.matches.pairs[:, 1]])
+        by_shape = rows.root[:, None] * np.einsum("kni,ni->nk", middles, rows.matches.directions)
+        by_shape += rows.jacobian @ moves
+        cross = np.zeros((len(system.gradient), len(fields)))
+        cross[: rows.jacobian.shape[1]] = rows.jacobian.T @ by_shape
+        size = len(system.gradient)
+        damped = system.hessian + np.diag(np.full(size, 1e-3) + 1e-5 * np.abs(np.diag(system.hessian)))
+        solved = np.linalg.solve(damped, np.column_stack([cross, system.gradient]))
+        hessian = by_shape.T @ by_shape - cross.T @ solved[:, :-1]
+        gradient = by_shape.T @ (rows.root * rows.matches.residuals) - cross.T @ solved[:, -1]
+        return hessian, gradient
+
+    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
+        """Pairs of outline samples around a pose, and their weighted derivatives."""
+        vertices = self.cage_rig.deform(level.binding, pose)
+        reach = self.settings.reach * scale * self.unit
+        if self.settings.hull:
+            if packed.surface is None:
+                raise InputError("fitting to the hull: the observation has no surface; give one, or fit to outlines")
+            matches = match_surface(
+                vertices, level.template.faces, packed.surface, reach=reach, one_sided=self.settings.one_sided
+            )
+        else:
+            matches = level.matcher.match(
+                vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
+            )
+        robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
+        root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
+        root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
+        jacobian = self.cage_rig.outline_jacobian(
+            level.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+        )
+        return _Rows(matches, jacobian, root)
+
+    def _data_system(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
+    ) -> tuple[System, Floats]:
+        """Normal equations of the outlines around a pose, and their residuals, mm."""
+        rows = self._outline_rows(level, packed, pose, scale)
+        system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
+        size = rows.jacobian.shape[1]
+        system.hessian[:size, :size] = rows.jacobian.T @ rows.jacobian
+        system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
+        return system, rows.matches.residuals
+
+    def mark_rows(self, marks: FrameMarks, pose: QuadPose) -> MarkRows:
+        """Sightings of marks around a pose: how far the spots lie from the pixels where they were seen."""
+        settings, unit = self.settings, self.unit
+        matches = match_marks(self.cage_rig.deform(marks.binding, pose), marks, self.camera_rows)
+        away = np.repeat(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1), 2)
+        robust = 1.0 / (1.0 + away / (settings.mark_robust * unit) ** 2)
+        root = robust * np.sqrt(matches.weights) / (settings.mark_sigma * unit)
+        jacobian = self.cage_rig.outline_jacobian(
+            marks.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+        )
+        faces = self.template.faces[marks.faces]
+        now, rest = face_frames(self.deform(pose), faces), face_frames(self.template.vertices, faces)
+        turn = np.repeat(now @ np.linalg.inv(rest), 2, axis=0)
+        spots = np.einsum("si,sij->sj", root[:, None] * matches.directions, turn)
+        return MarkRows(jacobian, spots, root * matches.residuals, marks.marks)
+
+    def block(
+        self, observation: Observation, fit: FrameFit, marks: FrameMarks, bend: Floats | None
+    ) -> tuple[FrameBlock, FrameFit]:
+        """The energy of a frame around its fit, for a step of all frames at once (`tracking.fitting.joint_fit`).
+
+        Args:
+            observation: silhouettes.
+            fit: of this frame.
+            marks: that it saw.
+            bend: (6 Q,) how far the quads lie from the middle of the frames beside, None where one is missing.
+
+        Returns:
+            The energy, and the fit described by it.
+        """
+        packed = self._fine.matcher.pack(observation)
+        at = self._evaluate(self._fine, packed, fit.pose, fit.latent, self.settings.robust[-1])
+        hessian = at.system.hessian.copy()
+        hessian[np.arange(len(hessian)), np.arange(len(hessian))] += self._damping(hessian)
+        curvature = self._curvature(at)
+        told = replace(fit, residual=at.residual, variance=at.variance, departure=at.departure, hessian=curvature)
+        return FrameBlock(hessian.astype(np.float32), at.system.gradient, self.mark_rows(marks, fit.pose), bend), told
+
+    def stepped(self, observation: Observation, fit: FrameFit, step: Floats) -> FrameFit:
+        """Take a step (n,) of `tracking.fitting.joint_fit` from a fit, as `block` returned it."""
+        size = 6 * len(self.cage_rig.rig)
+        far = float(np.abs(step[:size].reshape(-1, 6)[:, :3]).max())
+        step = step * min(1.0, 0.5 / max(far, 1e-9))
+        pose = moved(fit.pose, step[:size])
+        overlap = self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
+        return replace(fit, pose=pose, latent=fit.latent + step[size:], overlap=overlap)
+
+    def _damping(self, hessian: Floats) -> Floats:
+        """Single-precision rows leave errors of 1e-7 of the largest entries: the diagonal keeps a system definite."""
+        damping = np.full(len(hessian), 1e-3) + 1e-5 * np.abs(np.diag(hessian))
+        damping[: len(self._metric)] += 1e-3 * self._metric
+        return damping
+
+    def _latent_step(
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+    ) -> tuple[QuadPose, Floats]:
+        quads = 6 * len(self.cage_rig.rig)
+        system, _ = self._data_system(self._coarse, packed, pose, scale)
+        basis = latent_basis(self.prior, pose, latent)
+        hessian = basis.T @ system.hessian[:quads, :quads] @ basis
+        gradient = basis.T @ system.gradient[:quads]
+        small = System(hessian, gradient)
+        at = self.prior.evaluate(latent)
+        variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
+        metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)
+        damping = 1e-3 * np.trace(hessian) / np.sum(metric) + 1e-6
+        step = np.linalg.solve(small.hessian + damping * np.diag(metric), -small.gradient)
+        step *= min(1.0, 1.0 / max(np.abs(step[:3]).max() / 0.4, np.abs(step[6:]).max() / 1.0, 1e-9))
+        root = self.prior.chart.root
+        moved_root = RigidTransform(
+            rotation_from_vector(step[:3]) @ pose.rotations[root], pose.centres[root] + step[3:6]
+        )
+        latent = latent + step[6:]
+        return self.pose_of(moved_root, latent), latent
+
+    def _local_step(
+        self, at: _Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None
+    ) -> tuple[QuadPose, Floats, float]:
+        """Step all quads and the latent point; return them, and how far the furthest quad went, in thousandths."""
+        hessian, gradient = at.system.hessian.copy(), at.system.gradient.copy()
+        if expected is not None:
+            prediction_term(
+                System(hessian, gradient),
+                pose,
+                expected.pose,
+                shift_sigma=expected.shift_sigma,
+                turn_sigma=expected.turn_sigma,
+            )
+        size = len(gradient)
+        latent_start = 6 * len(self.cage_rig.rig)
+        hessian[np.arange(size), np.arange(size)] += self._damping(hessian)
+        factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
+        step = cho_solve(factor, -gradient, check_finite=False)
+        by_quad = step[:latent_start].reshape(-1, 6)
+        step *= min(1.0, 0.5 / max(float(np.abs(by_quad[:, :3]).max()), 1e-9))
+        far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
+        return moved(pose, step[:latent_start]), latent + step[latent_start:], far
+
+    def _descend(
+        self,
+        packed: PackedObservation,
+        pose: QuadPose,
+        latent: Floats,
+        expected: Expectation | None,
+        scales: tuple[float, ...],
+    ) -> tuple[QuadPose, Floats, _Evaluation]:
+        """Go down the gradient with momentum and one rate per unknown (Adam), for comparison with Gauss-Newton."""
+        quads = 6 * len(self.cage_rig.rig)
+        # A step is at most about 3 thousandths of the size, or 0.1 of a training pose's spread.
+        rate = np.concatenate([3.0 / np.sqrt(self._metric), np.full(self.prior.latent_dim, 0.1)])
+        slope, square = np.zeros(len(rate)), np.zeros(len(rate))
+        count = self.settings.descent * len(scales)
+        for turn in range(count):
+            scale = scales[turn * len(scales) // count]
+            level = self._fine if scale == scales[-1] else self._coarse
+            last = self._evaluate(level, packed, pose, latent, scale)
+            gradient = last.system.gradient.copy()
+            if expected is not None:
+                pull = System(np.zeros_like(last.system.hessian), gradient)
+                prediction_term(
+                    pull, pose, expected.pose, shift_sigma=expected.shift_sigma, turn_sigma=expected.turn_sigma
+                )
+            slope = 0.9 * slope + 0.1 * gradient
+            square = 0.99 * square + 0.01 * gradient**2
+            step = -rate * (1.0 - turn / count) * (slope / (1 - 0.9 ** (turn + 1)))
+            step /= np.sqrt(square / (1 - 0.99 ** (turn + 1))) + 1e-12
+            pose, latent = moved(pose, step[:quads]), latent + step[quads:]
+        return pose, latent, last
+
+    def _evaluate(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+    ) -> _Evaluation:
+        """Energy around a pose, but for the expectation."""
+        settings, unit = self.settings, self.unit
+        system, residuals = self._data_system(level, packed, pose, scale)
+        at = self.prior.evaluate(latent)
+        # Without a prior the distance from it is still told, its pull is not added.
+        departure = prior_term(
+            system if self.use_prior else System.empty(len(self.cage_rig.rig), self.prior.latent_dim),
+            self.prior.chart,
+            at,
+            pose,
+            shift_sigma=settings.shift_sigma * unit,
+            turn_sigma=settings.turn_sigma,
+        )
+        if self.use_prior:
+            variance_term(system, at.variance, at.variance_gradient, settings.variance_weight)
+            if settings.pair_weight > 0:
+                self.pairs.term(pose).add_to(system.hessian, system.gradient, settings.pair_weight)
+        rigidity_term(
+            self.cage_rig.rig,
+            pose,
+            bend=settings.bend / unit,
+            length=settings.length / unit,
+            twist=settings.twist / unit,
+        ).add_to(system.hessian, system.gradient)
+        residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
+        return _Evaluation(system, residual, at.variance, departure)
+
+    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: _Evaluation | None) -> FrameFit:
+        """Describe a fit by its overlap where it ended and the energy where its last step began."""
+        if last is None:
+            last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
+        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
+        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, self._curvature(last))
+
+    def _curvature(self, at: _Evaluation) -> Singles:
+        """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""
+        quads = 6 * len(self.cage_rig.rig)
+        hessian = at.system.hessian[:quads, :quads]
+        if self.use_prior and self.prior.latent_dim:
+            cross = at.system.hessian[:quads, quads:]
+            inner = at.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
+            hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
+        return hessian.astype(np.float32)

@@ -1,0 +1,75 @@
+"""Silhouettes of a mesh by filling its projected triangles: no depth, no shading, only covered or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.compiled import compiled
+
+__all__ = ["cast_masks", "fill_triangles"]
+
+
+def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
+    """Cast the silhouettes of a mesh into every camera of a rig.
+
+    Args:
+        rig: cameras.
+        vertices: (V, 3) mm.
+        faces: (F, 3).
+
+    Returns:
+        One (H, W) mask per camera: True where the pixel's centre is covered. Triangles with a vertex behind the
+        camera are left out.
+    """
+    masks = []
+    for camera in rig.cameras:
+        width, height = camera.size
+        mask = np.zeros((height, width), np.uint8)
+        fill_triangles(camera.project(vertices), faces, 1, mask)
+        masks.append(mask.astype(bool))
+    return masks
+
+
+@compiled
+def fill_triangles(pixels: Floats, faces: Ints, value: int, mask: Bytes) -> None:
+    """Set ``mask`` to ``value`` at every pixel centre covered by a projected triangle, edges included."""
+    for f in range(len(faces)):
+        _fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], value, mask)
+
+
+@compiled
+def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> None:
+    """Set ``mask`` to ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
+    height, width = mask.shape
+    ax, ay, bx, by, cx, cy = a[0], a[1], b[0], b[1], c[0], c[1]
+    if not np.isfinite(ax + ay + bx + by + cx + cy):
+        return
+    if by < ay:
+        ax, ay, bx, by = bx, by, ax, ay
+    if cy < by:
+        bx, by, cx, cy = cx, cy, bx, by
+        if by < ay:
+            ax, ay, bx, by = bx, by, ax, ay
+    top, bottom = max(int(np.ceil(ay)), 0), min(int(np.floor(cy)), height - 1)
+    if top > bottom:
+        return
+    if cy == ay:  # all on one scan line
+        first, last = max(int(np.ceil(min(ax, bx, cx))), 0), min(int(np.floor(max(ax, bx, cx))), width - 1)
+        for column in range(first, last + 1):
+            mask[top, column] = value
+        return
+    # a is the topmost corner, c the lowest: a scan line runs between side ac and one of the two others.
+    along = (cx - ax) / (cy - ay)
+    upper = (bx - ax) / (by - ay) if by > ay else 0.0
+    lower = (cx - bx) / (cy - by) if cy > by else 0.0
+    for row in range(top, bottom + 1):
+        left = ax + (row - ay) * along
+        right = ax + (row - ay) * upper if row < by else bx + (row - by) * lower
+        if left > right:
+            left, right = right, left
+        if right < 0.0 or left > width - 1:
+            continue
+        for column in range(max(int(np.ceil(left)), 0), min(int(np.floor(right)), width - 1) + 1):
+            mask[row, column] = value

@@ -1,0 +1,47 @@
+"""Samples of one frame's surface, a visual hull or any closed mesh, for fitting a template to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from calibration.foundation.arrays import Floats, Ints
+
+__all__ = ["Surface", "vertex_normals"]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Samples of one frame's surface.
+
+    Attributes:
+        points: (N, 3) mm.
+        normals: (N, 3) unit outward normals.
+    """
+
+    points: Floats
+    normals: Floats
+
+    @classmethod
+    def of_mesh(cls, vertices: Floats, faces: Ints, *, samples: int = 1500) -> Surface:
+        """Take about this many vertices of a closed mesh, evenly by index."""
+        chosen = np.unique(np.linspace(0, len(vertices) - 1, min(samples, len(vertices))).astype(int))
+        return cls(np.asarray(vertices, float)[chosen], vertex_normals(vertices, faces)[chosen])
+
+    @cached_property
+    def tree(self) -> cKDTree:
+        """The points, ready for nearest-neighbour search."""
+        return cKDTree(self.points)
+
+
+def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
+    """Return (V, 3) unit normals, the area-weighted mean of each vertex's faces."""
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    across = np.cross(b - a, c - a)
+    total = np.zeros((len(vertices), 3))
+    for k in range(3):
+        np.add.at(total, faces[:, k], across)
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))

@@ -1,0 +1,281 @@
+"""How a posed cage moves the points bound to it, and the derivatives with respect to the quads.
+
+A bound point has one row of Green coordinates over the *carriers* of the cage, its vertices v_i and scaled normals
+s_j n_j (oqr-tracking.md, eq. 1): ``P = sum_i phi_i v_i + sum_j psi_j s_j n_j``. Carriers depend on the quads,
+rows do not, so the derivative of any number of points is a product of their rows with one small sparse table: a vertex
+moves with its own quad, a normal and its stretch with the (at most three) quads its face hangs on.
+
+Derivatives are with respect to six numbers per quad: a rotation vector applied on the left in world axes (rad), then
+the displacement of the centre (mm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.compiled import compiled, compiled_parallel, prange
+from calibration.foundation.errors import InputError
+from tracking.quads.cage import Cage, build_cage, clearance
+from tracking.quads.green import green_coordinates
+from tracking.quads.oriented_quads import QuadPose, QuadRig
+
+__all__ = ["CageRig", "CarrierDerivatives"]
+
+FLAT = 0.3
+"""Below this conformality (1 for a similar face, 0 for one squashed to a line) the normal of a face fades away.
+
+Eq. 1 is discontinuous where a face is squashed to a line and turns over: its normal jumps from one side to the other
+at full stretch, and a solver that meets such a wall stops there. Faded in proportion to the area, the normal passes
+through zero instead. 2 s1 s2 / (s1^2 + s2^2) of the face's stretches s1, s2: 0.3 is a ratio of 6.5 to one."""
+ROWS = 768
+"""Outline samples whose derivatives are made at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class CarrierDerivatives:
+    """Derivatives of all carriers with respect to all quads, as the blocks that are not zero.
+
+    Attributes:
+        starts: (Q + 1,) where each quad's entries start in the other two.
+        columns: (N,) the carriers that a quad moves.
+        blocks: (N, 18) row-major (3, 6) derivatives of those carriers.
+    """
+
+    starts: Ints
+    columns: Ints
+    blocks: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class CageRig:
+    """A rig of quads with its cage.
+
+    Attributes:
+        rig: the quads at rest.
+        cage: their cage.
+    """
+
+    rig: QuadRig
+    cage: Cage
+
+    @classmethod
+    def build(cls, rig: QuadRig) -> CageRig:
+        """Build the cage of a rig."""
+        return cls(rig, build_cage(rig))
+
+    def bind(self, points: Floats, *, margin: float = 0.0, what: str = "points") -> Floats:
+        """Compute the (P, 4 Q + F) coordinates of rest-pose points, to be carried by the cage.
+
+        Raises:
+            InputError: a point lies outside the cage, or nearer to it than ``margin`` mm: Green coordinates of such a
+                point map it to nonsense.
+        """
+        points = np.asarray(points, np.float64)
+        depth, face, _ = clearance(points, self.cage)
+        outside = np.flatnonzero(depth < margin)
+        if len(outside):
+            worst = int(np.argmin(depth))
+            quads = sorted({self.rig.quad_names[v // 4] for v in self.cage.faces[face[worst]]})
+            raise InputError(
+                f"rig '{self.rig.name}': {len(outside)} of {len(points)} {what} are not inside the cage by "
+                f"{margin:g} mm (worst {depth[worst]:.1f} mm, near quads {', '.join(quads)}); enlarge those quads"
+            )
+        return np.hstack(green_coordinates(points, self.cage.vertices, self.cage.faces))
+
+    def carriers(self, pose: QuadPose) -> Floats:
+        """Return the (4 Q + F, 3) carriers in a pose: cage vertices, then stretched normals, mm and 1."""
+        vertices = self.rig.posed_corners(pose).reshape(-1, 3)
+        normals = np.empty((len(self.cage.faces), 3))
+        _stretched_normals(vertices, self.cage.faces, self._rest_faces, normals)
+        return np.concatenate([vertices, normals])
+
+    def deform(self, binding: Floats | Singles, pose: QuadPose) -> Floats:
+        """Carry bound points, (P, 3) mm, to a pose."""
+        return np.asarray(binding @ self.carriers(pose).astype(binding.dtype))
+
+    def derivatives(self, pose: QuadPose) -> CarrierDerivatives:
+        """Return the derivatives of the carriers in a pose."""
+        corners = self.rig.posed_corners(pose)
+        arms = (corners - np.asarray(pose.centres)[:, None, :]).reshape(-1, 3)
+        starts, columns, slots = self._incidence
+        blocks = np.zeros((len(columns), 18))
+        _carrier_blocks(corners.reshape(-1, 3), arms, self.cage.faces, self._rest_faces, starts, slots, blocks)
+        return CarrierDerivatives(starts, columns, blocks)
+
+    def point_jacobian(self, binding: Floats, derivatives: CarrierDerivatives) -> Floats:
+        """Return the (P, 3, 6 Q) derivative of bound points."""
+        result = np.empty((len(binding), len(self.rig), 18))
+        _gather(
+            np.ascontiguousarray(binding, np.float64),
+            derivatives.starts,
+            derivatives.columns,
+            derivatives.blocks,
+            result,
+        )
+        return result.reshape(len(binding), len(self.rig), 3, 6).transpose(0, 2, 1, 3).reshape(len(binding), 3, -1)
+
+    def outline_jacobian(
+        self, binding: Singles, pairs: Ints, directions: Floats, scale: Floats, derivatives: CarrierDerivatives
+    ) -> Singles:
+        """Return the (N, 6 Q) derivative of ``scale direction . m``, m being the middle of two bound points.
+
+        In single precision, which halves the time of the solver's largest loop.
+
+        Args:
+            binding: (P, 4 Q + F) coordinates of the points.
+            pairs: (N, 2) which two.
+            directions: (N, 3).
+            scale: (N,).
+            derivatives: of the carriers.
+        """
+        starts, columns = derivatives.starts, derivatives.columns
+        blocks = derivatives.blocks.astype(np.float32)
+        along = (0.5 * scale[:, None] * directions).astype(np.float32)
+        result = np.empty((len(pairs), 6 * len(self.rig)), np.float32)
+        # A few hundred rows at a time stay in the processor's cache.
+        rows = np.empty((min(ROWS, len(pairs)), len(columns)), np.float32)
+        by_quad = np.empty((len(self.rig), len(rows), 18), np.float32)
+        for first in range(0, len(pairs), ROWS):
+            count = min(ROWS, len(pairs) - first)
+            part = slice(first, first + count)
+            _middle_rows(binding, pairs[part], columns, rows)
+            for quad in range(len(self.rig)):
+                span = slice(starts[quad], starts[quad + 1])
+                np.matmul(rows[:count, span], blocks[span], out=by_quad[quad, :count])
+            _along(by_quad, along[part], result[part])
+        return result
+
+    @cached_property
+    def _rest_faces(self) -> Floats:
+        """(F, 4): |u|^2, u.v, |v|^2 and doubled area of the rest faces, u and v being the edges from vertex 0."""
+        a, b, c = (self.cage.vertices[self.cage.faces[:, k]] for k in range(3))
+        u, v = b - a, c - a
+        doubled = np.linalg.norm(np.cross(u, v), axis=1)
+        table = np.stack([np.sum(u * u, axis=1), np.sum(u * v, axis=1), np.sum(v * v, axis=1), doubled], axis=1)
+        return np.ascontiguousarray(table)
+
+    @cached_property
+    def _incidence(self) -> tuple[Ints, Ints, Ints]:
+        """Which carriers each quad moves (starts, columns), and where among them each face finds its vertices."""
+        count = len(self.rig)
+        lists: list[list[int]] = [list(range(4 * quad, 4 * quad + 4)) for quad in range(count)]
+        place = np.empty((len(self.cage.faces), 3), np.int64)
+        for index, face in enumerate(self.cage.faces):
+            carrier = 4 * count + index
+            for k in range(3):
+                owned = lists[int(face[k]) // 4]
+                if owned[-1] != carrier:
+                    owned.append(carrier)
+                place[index, k] = len(owned) - 1
+        starts = np.concatenate([[0], np.cumsum([len(owned) for owned in lists])]).astype(np.int64)
+        slots = starts[self.cage.faces // 4] + place
+        return starts, np.concatenate(lists).astype(np.int64), slots
+
+
+@compiled
+def _stretched_normals(vertices: Floats, faces: Ints, rest: Floats, normals: Floats) -> None:
+    for j in range(len(faces)):
+        a, b, c = vertices[faces[j, 0]], vertices[faces[j, 1]], vertices[faces[j, 2]]
+        u0, u1, u2 = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+        v0, v1, v2 = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+        w0, w1, w2 = u1 * v2 - u2 * v1, u2 * v0 - u0 * v2, u0 * v1 - u1 * v0
+        uu, uv, vv = u0 * u0 + u1 * u1 + u2 * u2, u0 * v0 + u1 * v1 + u2 * v2, v0 * v0 + v1 * v1 + v2 * v2
+        stretch = np.sqrt(max(uu * rest[j, 2] - 2.0 * uv * rest[j, 1] + vv * rest[j, 0], 0.0) / 2.0) / rest[j, 3]
+        length = np.sqrt(w0 * w0 + w1 * w1 + w2 * w2) + 1e-30
+        fade = length / max(FLAT * stretch * stretch * rest[j, 3], 1e-30)
+        factor = stretch / length if fade >= 1.0 else stretch * fade * (2.0 - fade) / length
+        normals[j, 0], normals[j, 1], normals[j, 2] = factor * w0, factor * w1, factor * w2
+
+
+@compiled
+def _carrier_blocks(
+    vertices: Floats, arms: Floats, faces: Ints, rest: Floats, starts: Ints, slots: Ints, blocks: Floats
+) -> None:
+    for i in range(len(vertices)):
+        # dv = omega x arm + shift
+        block = blocks[starts[i // 4] + i % 4]
+        x, y, z = arms[i, 0], arms[i, 1], arms[i, 2]
+        block[1], block[2] = z, -y
+        block[6], block[8] = -z, x
+        block[12], block[13] = y, -x
+        block[3] = block[10] = block[17] = 1.0
+    by_edge = np.empty((3, 3, 3))  # derivative of s n by the three vertices of the face
+    for j in range(len(faces)):
+        u = vertices[faces[j, 1]] - vertices[faces[j, 0]]
+        v = vertices[faces[j, 2]] - vertices[faces[j, 0]]
+        w = np.array([u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]])
+        uu, uv, vv = np.dot(u, u), np.dot(u, v), np.dot(v, v)
+        length = np.sqrt(np.dot(w, w)) + 1e-30
+        n = w / length
+        square = 2.0 * rest[j, 3] * rest[j, 3]
+        stretch = np.sqrt(max(uu * rest[j, 2] - 2.0 * uv * rest[j, 1] + vv * rest[j, 0], 1e-30) / square)
+        fade = length / (FLAT * stretch * stretch * rest[j, 3])
+        scale = 1.0 / (FLAT * stretch * rest[j, 3])  # s n fade (2 - fade) = scale (2 - fade) w
+        for k in range(3):
+            # s^2 = (|u'|^2 |v|^2 - 2 u'.v' u.v + |v'|^2 |u|^2) / (2 (2 A)^2)
+            grow_u = (u[k] * rest[j, 2] - v[k] * rest[j, 1]) / (square * stretch)
+            grow_v = (v[k] * rest[j, 0] - u[k] * rest[j, 1]) / (square * stretch)
+            # dw = du x v + u x dv, dn = (1 - n n^T) dw / |w|
+            turn_u = np.zeros(3)
+            turn_v = np.zeros(3)
+            nxt, last = (k + 1) % 3, (k + 2) % 3
+            turn_u[nxt], turn_u[last] = -v[last], v[nxt]
+            turn_v[nxt], turn_v[last] = u[last], -u[nxt]
+            along_u, along_v = np.dot(n, turn_u), np.dot(n, turn_v)
+            for r in range(3):
+                if fade >= 1.0:
+                    by_u = n[r] * grow_u + stretch * (turn_u[r] - n[r] * along_u) / length
+                    by_v = n[r] * grow_v + stretch * (turn_v[r] - n[r] * along_v) / length
+                else:
+                    fade_u = (scale * along_u - 2.0 * fade * grow_u) / stretch
+                    fade_v = (scale * along_v - 2.0 * fade * grow_v) / stretch
+                    by_u = scale * ((2.0 - fade) * (turn_u[r] - w[r] * grow_u / stretch) - w[r] * fade_u)
+                    by_v = scale * ((2.0 - fade) * (turn_v[r] - w[r] * grow_v / stretch) - w[r] * fade_v)
+                by_edge[1, r, k], by_edge[2, r, k], by_edge[0, r, k] = by_u, by_v, -by_u - by_v
+        for m in range(3):
+            vertex = faces[j, m]
+            block = blocks[slots[j, m]]
+            x, y, z = arms[vertex, 0], arms[vertex, 1], arms[vertex, 2]
+            for r in range(3):
+                d0, d1, d2 = by_edge[m, r, 0], by_edge[m, r, 1], by_edge[m, r, 2]
+                # row of d * (-[arm]_x): omega -> d . (omega x arm)
+                block[6 * r] += y * d2 - z * d1
+                block[6 * r + 1] += z * d0 - x * d2
+                block[6 * r + 2] += x * d1 - y * d0
+                block[6 * r + 3] += d0
+                block[6 * r + 4] += d1
+                block[6 * r + 5] += d2
+
+
+@compiled_parallel
+def _gather(binding: Floats, starts: Ints, columns: Ints, blocks: Floats, result: Floats) -> None:
+    for i in prange(len(binding)):
+        for q in range(len(starts) - 1):
+            total = np.zeros(18)
+            for k in range(starts[q], starts[q + 1]):
+                weight = binding[i, columns[k]]
+                for m in range(18):
+                    total[m] += weight * blocks[k, m]
+            result[i, q] = total
+
+
+@compiled_parallel
+def _middle_rows(binding: Singles, pairs: Ints, columns: Ints, rows: Singles) -> None:
+    for i in prange(len(pairs)):
+        first, second = binding[pairs[i, 0]], binding[pairs[i, 1]]
+        for k in range(len(columns)):
+            rows[i, k] = first[columns[k]] + second[columns[k]]
+
+
+@compiled_parallel
+def _along(by_quad: Singles, directions: Singles, result: Singles) -> None:
+    for i in prange(len(directions)):
+        x, y, z = directions[i, 0], directions[i, 1], directions[i, 2]
+        for q in range(len(by_quad)):
+            block = by_quad[q, i]
+            for m in range(6):
+                result[i, 6 * q + m] = x * block[m] + y * block[6 + m] + z * block[12 + m]

@@ -1,0 +1,60 @@
+"""A template: a closed mesh bound to a cage, and the same surface with fewer vertices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from calibration.foundation.arrays import Floats, Ints
+from capture.raycasting import open3d
+from tracking.quads.cage import clearance
+from tracking.quads.deformation import CageRig
+
+__all__ = ["STEP_VERTICES", "Template", "coarse_template", "thinned"]
+
+STEP_VERTICES = 1000
+"""Vertices of the template of the solver's coarse steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A mesh bound to a cage.
+
+    Attributes:
+        vertices: (V, 3) rest positions, mm.
+        faces: (F, 3).
+        binding: (V, 4 Q + F_cage) Green coordinates.
+        spread: (V,) how far a filmed outline lies from the template's there, 1 sigma, mm: loose cloth and bending
+            joints depart from any cage, hands and feet do not. None where it is not known.
+    """
+
+    vertices: Floats
+    faces: Ints
+    binding: Floats
+    spread: Floats | None = None
+
+
+def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
+    """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
+    if len(template.vertices) <= vertices:
+        return template
+    points, faces = thinned(template.vertices, template.faces, vertices)
+    depth = clearance(points, cage_rig.cage)[0]
+    if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
+        return template
+    spread = None if template.spread is None else template.spread[cKDTree(template.vertices).query(points)[1]]
+    return Template(points, faces, cage_rig.bind(points, what="template vertices"), spread)
+
+
+def thinned(points: Floats, faces: Ints, vertices: int) -> tuple[Floats, Ints]:
+    """Return a closed mesh with about this many vertices, by quadric decimation; the same if it has no more."""
+    if len(points) <= vertices:
+        return points, faces
+    library = open3d()
+    mesh = library.geometry.TriangleMesh(
+        library.utility.Vector3dVector(points), library.utility.Vector3iVector(faces.astype(np.int32))
+    )
+    simple = mesh.simplify_quadric_decimation(2 * vertices - 4)
+    return np.asarray(simple.vertices, dtype=np.float64), np.asarray(simple.triangles, dtype=np.int64)

@@ -1,0 +1,79 @@
+"""``track.h5``: what tracking leaves for the stages after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.foundation.result_files import create_results, text_array
+from tracking.fitting.markers import carried_points, point_sigma
+from tracking.fitting.solver import FrameSolver
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.tracker import Track
+from tracking.sequence.trust import Reason
+from tracking.subjects.subject import Subject
+
+__all__ = ["MODEL_ERROR", "write_track"]
+
+MODEL_ERROR = 7.5
+"""What the deformation model itself misses, thousandths of the subject's size; part of each marker's sigma."""
+
+
+def write_track(
+    path: Path, track: Track, subject: Subject, solver: FrameSolver, *, rate_hz: float, parameters: Mapping[str, Any]
+) -> None:
+    """Write a track of T frames with Q quads, d latent numbers, V template vertices, M markers and J carried joints.
+
+    Datasets: ``rotations`` (T, Q, 3, 3), ``centres`` (T, Q, 3), ``latent`` (T, d), ``vertices`` (T, V, 3) float32,
+    ``faces``, ``markers`` (T, M, 3), ``marker_sigma`` (T, M), ``cage_joints`` (T, J, 3), ``overlap`` (T, C),
+    ``agreement``, ``residual``, ``variance``, ``departure``, ``trust`` and ``reason`` (T), and the names.
+    """
+    rig = subject.cage_rig.rig
+    template = subject.template
+    frames = len(track.trust)
+    with create_results(path, stage="track", parameters=parameters) as file:
+        file.attrs["subject"] = subject.name
+        file.attrs["body"] = subject.body
+        file.attrs["rate_hz"] = rate_hz
+        file.attrs["start_frame"] = track.start
+        file.attrs["lead"] = track.lead
+        file["quad_names"] = text_array(list(rig.quad_names))
+        file["marker_names"] = text_array(list(subject.marker_names))
+        file["cage_joint_names"] = text_array(list(subject.joint_names))
+        file["reasons"] = text_array([reason.name.lower().replace("_", " ") for reason in Reason])
+        file.create_dataset("faces", data=template.faces.astype(np.int32), track_times=False)
+        for name, values in (
+            ("rotations", track.rotations),
+            ("centres", track.centres),
+            ("latent", track.latent),
+            ("overlap", track.overlap),
+            ("agreement", track.agreement),
+            ("residual", track.residual),
+            ("variance", track.variance),
+            ("departure", track.departure),
+            ("trust", track.trust.astype(np.uint8)),
+            ("reason", track.reason.astype(np.uint8)),
+        ):
+            file.create_dataset(name, data=values, track_times=False)
+        joints = carried_points(subject.cage_rig, subject.joint_binding, track.rotations, track.centres)
+        file.create_dataset("cage_joints", data=joints, track_times=False)
+        surface = file.create_dataset(
+            "vertices", (frames, len(template.vertices), 3), np.float32, chunks=(1, len(template.vertices), 3),
+            fillvalue=np.nan, track_times=False,
+        )  # fmt: skip
+        markers = np.full((frames, len(subject.marker_vertices), 3), np.nan)
+        sigma = np.full(markers.shape[:2], np.nan)
+        rows = np.ascontiguousarray(template.binding[subject.marker_vertices], np.float64)
+        binding = template.binding.astype(np.float32)
+        for frame, fit in enumerate(track.fits):
+            if fit is None:
+                continue
+            pose = QuadPose(track.rotations[frame], track.centres[frame])
+            surface[frame] = subject.cage_rig.deform(binding, pose)
+            markers[frame] = subject.cage_rig.deform(rows, pose)
+            sigma[frame] = point_sigma(subject.cage_rig, rows, fit, MODEL_ERROR * solver.unit)
+        file.create_dataset("markers", data=markers, track_times=False)
+        file.create_dataset("marker_sigma", data=sigma, track_times=False)

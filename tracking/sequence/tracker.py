@@ -1,0 +1,427 @@
+"""A whole sequence: from an automatic start forwards and backwards, with failure detection and restarts.
+
+Each frame starts where its neighbour ended, a little further along its motion. When the silhouettes' overlap falls
+below the usual, the frame is tried again from the manifold and from training poses near the last root; what overlaps
+best is kept. At the end, badly fitted frames are tried again from both neighbours (the passes of both directions are
+joined this way), all frames are pulled to the middle of their neighbours, together with the marks of the skin's texture
+where images are given, and what still fits badly is marked, not invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError, SolveError
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
+from tracking.fitting.initialisation import Finder
+from tracking.fitting.joint_fit import joint_step
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contours import Observation
+from tracking.observations.feature_tracks import FeatureTracks
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.trust import Reason, Trust, judge
+from tracking.terms.texture import bind_tracks
+
+__all__ = ["Track", "Tracker", "TrackerSettings", "judge_track"]
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class TrackerSettings:
+    """How a sequence is tracked.
+
+    Attributes:
+        velocity: share of the last motion that is assumed to go on.
+        retry: fall of the overlap below the usual that makes the tracker try again.
+        restart: fall that makes it try training poses.
+        search: fall that makes it look for the subject anew, with any heading.
+        repair_sweeps: passes over badly fitted frames from both neighbours.
+        smooth_sweeps: passes that pull each frame to the middle of its neighbours.
+        smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad.
+        mark_gate: a mark of the texture that lies further from its spot in one frame is of something else there,
+            thousandths.
+        mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
+            above or below it, thousandths.
+        believed: a given pose that overlaps less than this is doubted, and the subject looked for.
+        restarts: False switches all second attempts off (for ablation).
+    """
+
+    velocity: float = 0.5
+    retry: float = 0.012
+    restart: float = 0.02
+    search: float = 0.10
+    repair_sweeps: int = 2
+    smooth_sweeps: int = 1
+    smooth_shift: float = 8.0
+    smooth_turn: float = 0.07
+    mark_gate: float = 40.0
+    mark_hold: float = 200.0
+    mark_lift: float = 15.0
+    believed: float = 0.85
+    restarts: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Result over T frames; NaN where a frame was not tracked.
+
+    Attributes:
+        rotations: (T, Q, 3, 3). centres: (T, Q, 3) mm. latent: (T, d).
+        overlap: (T, C) silhouette overlap per view. agreement: (T,) its mean. residual: (T,) mm.
+        variance: (T,) of the prior. departure: (T,) from the prior, in its sigmas.
+        hessian: per frame (6 Q, 6 Q) curvature, or None.
+        trust, reason: (T,) codes of `tracking.sequence.trust`.
+        start: frame where tracking started. lead: by how much the start beat its best rival.
+    """
+
+    rotations: Floats
+    centres: Floats
+    latent: Floats
+    overlap: Floats
+    agreement: Floats
+    residual: Floats
+    variance: Floats
+    departure: Floats
+    trust: Ints
+    reason: Ints
+    start: int
+    lead: float
+    fits: tuple[FrameFit | None, ...]
+
+    def padded(self, first: int, frames: int) -> Track:
+        """Return the track as frames ``first`` on of a longer recording; the others are not tracked."""
+        after = frames - first - len(self.trust)
+
+        def pad(values: NDArray[Any], fill: float) -> NDArray[Any]:
+            widths = [(first, after)] + [(0, 0)] * (values.ndim - 1)
+            return np.pad(values, widths, constant_values=fill)
+
+        return replace(
+            self,
+            rotations=pad(self.rotations, np.nan),
+            centres=pad(self.centres, np.nan),
+            latent=pad(self.latent, np.nan),
+            overlap=pad(self.overlap, np.nan),
+            agreement=pad(self.agreement, np.nan),
+            residual=pad(self.residual, np.nan),
+            variance=pad(self.variance, np.nan),
+            departure=pad(self.departure, np.nan),
+            trust=pad(self.trust, int(Trust.LOST)),
+            reason=pad(self.reason, int(Reason.NOT_TRACKED)),
+            start=self.start + first,
+            fits=(None,) * first + self.fits + (None,) * after,
+        )
+
+
+class Tracker:
+    """Tracks one subject through one rig of cameras."""
+
+    def __init__(
+        self, solver: FrameSolver, rig: Rig, *, up: Floats | None = None, settings: TrackerSettings | None = None
+    ) -> None:
+        """Prepare; ``up`` is the vertical in world axes, z by default."""
+        self.solver = solver
+        self.settings = settings or TrackerSettings()
+        self._centres = np.array([camera.centre for camera in rig.cameras])
+        self.finder = Finder(solver, rig, np.array([0.0, 0.0, 1.0]) if up is None else up)
+
+    def track(
+        self,
+        observe: Callable[[int], Observation],
+        frames: int,
+        *,
+        start: int | None = None,
+        guess: tuple[QuadPose, Floats] | None = None,
+        texture: FeatureTracks | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Track:
+        """Track a sequence.
+
+        Args:
+            observe: gives the silhouettes of a frame; may be asked for any frame more than once.
+            frames: length of the sequence.
+            start: frame to start at, None to choose the first good one.
+            guess: quads and latent point in the start frame, from elsewhere; None to look for the subject.
+            texture: marks followed through the images of the same frames and cameras; None where there are no images.
+            on_progress: called with frames done and in all.
+
+        Raises:
+            InputError: no frame has a silhouette in two cameras.
+        """
+        # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
+        # itself on a busy machine; the compiled kernels use the cores.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self._track(observe, frames, start, guess, texture, on_progress)
+
+    def _track(
+        self,
+        observe: Callable[[int], Observation],
+        frames: int,
+        start: int | None,
+        guess: tuple[QuadPose, Floats] | None,
+        texture: FeatureTracks | None,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> Track:
+        fits: list[FrameFit | None] = [None] * frames
+        if guess is not None and start is not None:
+            first, lead = start, 1.0
+            fits[start] = self._from_guess(observe(start), guess)
+        else:
+            first, lead = self._start(observe, frames, start, fits)
+        done = 1
+        for way in (1, -1):
+            before: FrameFit | None = None
+            current = fits[first]
+            level = [fits[first].agreement] if fits[first] is not None else []  # type: ignore[union-attr]
+            frame = first + way
+            while 0 <= frame < frames:
+                observation = observe(frame)
+                fit = self._next(observation, current, before, level)
+                fits[frame] = fit
+                if fit is not None:
+                    before, current = (current if fits[frame - way] is not None else None), fit
+                    level.append(fit.agreement)
+                else:
+                    before = None
+                done += 1
+                if on_progress is not None:
+                    on_progress(done, frames)
+                frame += way
+        if self.settings.restarts:
+            for _ in range(self.settings.repair_sweeps):
+                if not self._repair(observe, fits):
+                    break
+        if texture is not None and len(texture):
+            for _ in range(max(self.settings.smooth_sweeps, 1)):
+                self._join(observe, fits, texture)
+        else:
+            for _ in range(self.settings.smooth_sweeps):
+                self._smooth(observe, fits)
+        return self._collect(fits, first, lead)
+
+    def _start(
+        self, observe: Callable[[int], Observation], frames: int, start: int | None, fits: list[FrameFit | None]
+    ) -> tuple[int, float]:
+        """Find the subject in the start frame, or in the best of a few frames seen by most cameras."""
+        if start is not None:
+            if not 0 <= start < frames:
+                raise InputError(f"start frame {start} is not one of the recording's {frames} frames")
+            try:
+                fits[start], lead = self.finder.find(observe(start))
+            except SolveError as error:
+                raise InputError(f"frame {start}: {error}; choose another start frame") from None
+            return start, lead
+        candidates = np.unique(np.linspace(0, frames - 1, min(frames, 24)).astype(int))
+        seen = {int(frame): observe(int(frame)).seen for frame in candidates}
+        best_seen = max(seen.values())
+        if best_seen < 2:
+            raise InputError(
+                "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
+            )
+        good = [frame for frame in seen if seen[frame] == best_seen][:2]
+        found = {frame: self.finder.find(observe(frame)) for frame in good}
+        first = max(good, key=lambda frame: found[frame][0].agreement)
+        fits[first] = found[first][0]
+        return first, found[first][1]
+
+    def _from_guess(self, observation: Observation, guess: tuple[QuadPose, Floats]) -> FrameFit:
+        """Fit the start frame from a pose given from elsewhere, and look for the subject where that fits badly."""
+        fit = self.solver.fit(observation, *guess)
+        if fit.agreement < self.settings.believed and observation.seen >= 2:
+            fit = _better(fit, self.finder.find(observation)[0])
+        return fit
+
+    def _next(
+        self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]
+    ) -> FrameFit | None:
+        """Fit the next frame from its neighbour; None where fewer than two cameras see anything."""
+        if observation.seen < 2 or current is None:
+            return None
+        settings = self.settings
+        start = self._predict(current, before)
+        fit = self.solver.fit(observation, start, current.latent, latent_steps=False)
+        if not settings.restarts:
+            return fit
+        usual = float(np.median(level[-40:]))
+        best = fit
+        if best.agreement < usual - settings.retry:
+            for other in (
+                self.solver.fit(observation, start, current.latent),
+                self.solver.fit(observation, current.pose, current.latent, latent_steps=False),
+            ):
+                best = _better(best, other)
+        if best.agreement < usual - settings.restart:
+            for proposal in self.finder.around(observation, best.pose, headings=(0.0, 0.35, -0.35))[:3]:
+                best = _better(best, self.solver.fit(observation, proposal.pose, proposal.latent))
+        if best.agreement < usual - settings.search:
+            found, _ = self.finder.find(observation, keep=8, finish=2)
+            best = _better(best, found)
+        return best
+
+    def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
+        share = self.settings.velocity
+        if before is None or share == 0.0:
+            return current.pose
+        turn = vector_from_rotation(current.pose.rotations @ before.pose.rotations.transpose(0, 2, 1))
+        return QuadPose(
+            rotation_from_vector(share * turn) @ current.pose.rotations,
+            current.pose.centres + share * (current.pose.centres - before.pose.centres),
+        )
+
+    def _repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
+        """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved."""
+        known = [fit.agreement for fit in fits if fit is not None]
+        usual = float(np.median(known))
+        improved = False
+        order = range(len(fits))
+        for way, frames in ((1, order), (-1, reversed(order))):
+            for frame in frames:
+                neighbour = frame - way
+                fit = fits[frame]
+                if not 0 <= neighbour < len(fits) or fit is None or fits[neighbour] is None:
+                    continue
+                other = fits[neighbour]
+                assert other is not None
+                if fit.agreement > usual - self.settings.retry or other.agreement < fit.agreement:
+                    continue
+                trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False)
+                better = _better(fit, trial)
+                if better is trial:
+                    fits[frame] = trial
+                    improved = True
+        return improved
+
+    def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
+        """Fit each frame again with a pull to the middle of its neighbours, where all three fit well."""
+        here = fits[0] if fits else None
+        for frame in range(1, len(fits) - 1):
+            # All three as they were before this pass.
+            before, here, after = here, fits[frame], fits[frame + 1]
+            if before is None or here is None or after is None:
+                continue
+            middle = _middle(before.pose, after.pose)
+            trial = self.solver.fit(
+                observe(frame),
+                here.pose,
+                here.latent,
+                latent_steps=False,
+                predicted=middle,
+                predict_shift=self.settings.smooth_shift,
+                predict_turn=self.settings.smooth_turn,
+                last_steps=2,
+            )
+            if trial.agreement > here.agreement - 0.01:
+                fits[frame] = trial
+
+    def _join(self, observe: Callable[[int], Observation], fits: list[FrameFit | None], texture: FeatureTracks) -> None:
+        """Step all frames at once, with the marks that they see in common and the pull to their neighbours' middle."""
+        solver, settings = self.solver, self.settings
+        known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
+
+        def surface(frame: int) -> Floats | None:
+            fit = fits[frame]
+            return None if fit is None else solver.deform(fit.pose)
+
+        marks = bind_tracks(
+            texture, solver.template, surface, solver.camera_rows, self._centres, gate=settings.mark_gate * solver.unit
+        )
+        blocks, told = [], []
+        for frame, fit in known:
+            beside = [fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1)]
+            bend = None
+            if beside[0] is not None and beside[1] is not None:
+                bend = _away(fit.pose, _middle(beside[0].pose, beside[1].pose))
+            block, described = solver.block(observe(frame), fit, marks.at(frame), bend)
+            blocks.append(block)
+            told.append(described)
+        pull = np.tile(
+            np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3), len(solver.cage_rig.rig)
+        )
+        weight = pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull))
+        steps = joint_step(
+            blocks, marks.held(settings.mark_hold * solver.unit, settings.mark_lift * solver.unit), weight
+        )
+        for (frame, fit), start, step in zip(known, told, steps, strict=True):
+            trial = solver.stepped(observe(frame), start, step)
+            if trial.agreement > fit.agreement - 0.01:
+                fits[frame] = trial
+
+    def _collect(self, fits: list[FrameFit | None], first: int, lead: float) -> Track:
+        count, quads = len(fits), len(self.solver.cage_rig.rig)
+        views = len(fits[first].overlap)  # type: ignore[union-attr]
+        rotations = np.full((count, quads, 3, 3), np.nan)
+        centres = np.full((count, quads, 3), np.nan)
+        latent = np.full((count, self.solver.prior.latent_dim), np.nan)
+        overlap = np.full((count, views), np.nan)
+        residual, variance, departure = (np.full(count, np.nan) for _ in range(3))
+        for frame, fit in enumerate(fits):
+            if fit is None:
+                continue
+            rotations[frame], centres[frame], latent[frame] = fit.pose.rotations, fit.pose.centres, fit.latent
+            overlap[frame], residual[frame] = fit.overlap, fit.residual
+            variance[frame], departure[frame] = fit.variance, fit.departure
+        trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
+        seen = np.isfinite(overlap).sum(axis=1)
+        agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
+        return Track(
+            rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason, first, lead,
+            tuple(fits),
+        )  # fmt: skip
+
+
+def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:
+    """Judge every frame of a tracked sequence against the sequence as a whole.
+
+    Args:
+        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm, an array or
+            a dataset of a file, read a few rows at a time; NaN where not tracked.
+        lead: (T,) by how much the start that a frame goes back to beat its best rival.
+        unit: one thousandth of the subject's size, mm.
+
+    Returns:
+        trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
+    """
+    count = len(overlap)
+    motion, missing = np.full(count, np.nan), np.zeros(count, np.bool_)
+    for first in range(0, count, _ROWS):
+        rows = np.asarray(centres[max(first - 1, 0) : first + _ROWS])
+        missing[first : first + _ROWS] = ~np.isfinite(rows[-min(_ROWS, count - first) :]).all(axis=(1, 2))
+        motion[max(first, 1) : first + _ROWS] = np.linalg.norm(np.diff(rows, axis=0), axis=-1).mean(axis=1)
+    if count > 1:
+        usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
+        motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
+    verdicts = judge(overlap, departure, motion)
+    trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
+    trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
+    unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))
+    trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
+    return trust, reason
+
+
+def _better(first: FrameFit, second: FrameFit) -> FrameFit:
+    """The fit with the higher overlap, less what it pays for leaving the prior."""
+    return second if _score(second) > _score(first) + 1e-4 else first
+
+
+def _score(fit: FrameFit) -> float:
+    return fit.agreement - 0.01 * max(fit.departure - 1.0, 0.0)
+
+
+def _away(pose: QuadPose, other: QuadPose) -> Floats:
+    """(6 Q,) turn, rad, and shift, mm, from another pose to this one."""
+    turn = vector_from_rotation(pose.rotations @ other.rotations.transpose(0, 2, 1))
+    return np.concatenate([turn, pose.centres - other.centres], axis=1).ravel()
+
+
+def _middle(first: QuadPose, second: QuadPose) -> QuadPose:
+    half = 0.5 * vector_from_rotation(second.rotations @ first.rotations.transpose(0, 2, 1))
+    return QuadPose(rotation_from_vector(half) @ first.rotations, 0.5 * (first.centres + second.centres))

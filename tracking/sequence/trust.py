@@ -1,0 +1,119 @@
+"""Which frames to believe, and why not the others.
+
+The overlap of the model's and the observed silhouettes falls when the pose is wrong (oqr-tracking.md, section 10:
+correlation with the true error -0.78 to -0.97). How high it is when all is well depends on subject, template and
+cameras, so a frame is judged against the sequence's own good frames; but a sequence whose good frames are poor (the
+template cannot explain what the cameras see, say a person with a chair) is not trusted either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints
+
+__all__ = ["Reason", "Trust", "Verdicts", "judge", "plausible_size"]
+
+#: Least and greatest size of a subject against the built-in body. Larger ones explain something else: a person of 2.1 m
+#: or more is a person with a chair. Rodents grow, and there are many strains: the limits only catch what is absurd.
+_SIZES = {"human": (0.4, 1.2), "mouse": (0.4, 2.0), "rat": (0.3, 2.0)}
+
+
+class Trust(IntEnum):
+    """How far a frame may be believed."""
+
+    TRUSTED = 0
+    DOUBTFUL = 1
+    LOST = 2
+
+
+class Reason(IntEnum):
+    """Why a frame is not trusted."""
+
+    NONE = 0
+    TOO_FEW_VIEWS = 1
+    LOW_AGREEMENT = 2
+    ONE_VIEW_DISAGREES = 3
+    FAR_FROM_PRIOR = 4
+    JUMP = 5
+    AMBIGUOUS_START = 6
+    NOT_TRACKED = 7
+    PARTS_DISAGREE = 8
+    IMPLAUSIBLE_BODY = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """Trust (T,) and reason (T,) codes."""
+
+    trust: Ints
+    reason: Ints
+
+
+def judge(
+    overlap: Floats,
+    departure: Floats,
+    jump: Floats,
+    *,
+    min_views: int = 2,
+    doubt: float = 0.03,
+    loss: float = 0.10,
+    poor: float = 0.82,
+) -> Verdicts:
+    """Judge every frame of a sequence.
+
+    Args:
+        overlap: (T, C) silhouette overlap per view; NaN where a camera saw nothing or was dropped.
+        departure: (T,) distance of the quads from the prior, in its sigmas; NaN where not tracked.
+        jump: (T,) mean displacement of the quads since the frame before, in units of the usual; NaN at the first.
+        min_views: fewer views than this cannot place a body.
+        doubt: fall of the mean overlap below the sequence's usual that makes a frame doubtful, at least.
+        loss: the same for lost.
+        poor: mean overlap below which a frame is doubtful however usual it is. The sample mouse has 0.90 to 0.93; a
+            real person on a chair fitted by a person alone 0.80.
+    """
+    seen = np.isfinite(overlap).sum(axis=1)
+    agreement = np.array([np.nanmean(row) if count else np.nan for row, count in zip(overlap, seen, strict=True)])
+    worst = np.array([np.nanmin(row) if count else np.nan for row, count in zip(overlap, seen, strict=True)])
+    trust = np.zeros(len(overlap), np.int64)
+    reason = np.zeros(len(overlap), np.int64)
+
+    def mark(where: np.ndarray, level: Trust, why: Reason) -> None:
+        raised = where & (trust < int(level))
+        trust[raised] = int(level)
+        reason[raised] = int(why)
+
+    good = np.isfinite(agreement) & (seen >= min_views)
+    if good.any():
+        usual, spread = _usual(agreement[good])
+        usual_worst, spread_worst = _usual(worst[good])
+        usual_departure, spread_departure = _usual(-departure[good])
+        mark(good & (agreement < usual - max(2 * loss, 8 * spread)), Trust.LOST, Reason.LOW_AGREEMENT)
+        mark(good & (agreement < min(usual - loss, 0.6)), Trust.LOST, Reason.LOW_AGREEMENT)
+        mark(good & (agreement < usual - max(doubt, 5 * spread)), Trust.DOUBTFUL, Reason.LOW_AGREEMENT)
+        mark(good & (agreement < poor), Trust.DOUBTFUL, Reason.LOW_AGREEMENT)
+        mark(good & (worst < usual_worst - max(3 * doubt, 6 * spread_worst)), Trust.DOUBTFUL, Reason.ONE_VIEW_DISAGREES)
+        far = -departure < usual_departure - max(1.5, 8 * spread_departure)
+        mark(good & far, Trust.DOUBTFUL, Reason.FAR_FROM_PRIOR)
+    mark(np.nan_to_num(jump) > 8.0, Trust.DOUBTFUL, Reason.JUMP)
+    mark(seen < min_views, Trust.LOST, Reason.TOO_FEW_VIEWS)
+    return Verdicts(trust, reason)
+
+
+def plausible_size(body: str, scale: float) -> bool:
+    """Return whether a subject of a built-in body's kind may be of this size against it."""
+    least, most = _SIZES.get(body, (0.0, np.inf))
+    return bool(least <= scale <= most)
+
+
+def _usual(values: Floats) -> tuple[float, float]:
+    """Level of the good frames and their spread: median of the better three quarters, and its distance to the best."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return 0.0, 0.0
+    better = values[values >= np.percentile(values, 25)]
+    level = float(np.median(better))
+    return level, float(np.median(np.abs(better - level))) * 1.4826

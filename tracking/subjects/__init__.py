@@ -1,0 +1,4 @@
+"""Subjects: template, quads, prior, skeleton and markers of one animal or person, and their files.
+
+Imports `quads` and `priors`.
+"""

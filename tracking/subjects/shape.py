@@ -1,0 +1,113 @@
+"""Shape of a subject in a few numbers: length and thickness of parts of a built-in body, left and right alike."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
+from skeleton.bodies import load_body
+from tracking.quads.body_rig import CUTS
+
+__all__ = ["BodyShape", "shape_groups"]
+
+LEAST, MOST = 0.55, 1.9
+"""Factors that an actor can be built with, with some room."""
+
+
+@cache
+def shape_groups(body: str) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Return the parts of a body that have a length and those that have a girth: part to joint names.
+
+    Raises:
+        InputError: the body has no table of parts, or it leaves a segment out.
+    """
+    path = CUTS / body / "groups.toml"
+    if not path.is_file():
+        raise InputError(f"body '{body}' has no table of parts; built-in bodies are mouse, rat and human")
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    joints = load_body(body).joint_names
+    found = []
+    for kind in ("length", "girth"):
+        parts = {
+            part: tuple(joint for joint in joints if _plain(joint) in segments)
+            for part, segments in table[kind].items()
+        }
+        missing = set(joints) - {joint for names in parts.values() for joint in names}
+        if missing:
+            raise InputError(f"{path}: [{kind}] leaves out {', '.join(sorted(missing))}")
+        found.append(parts)
+    return found[0], found[1]
+
+
+def _plain(joint: str) -> str:
+    return joint.removeprefix("left_").removeprefix("right_").rstrip("_0123456789")
+
+
+@dataclass(frozen=True)
+class BodyShape:
+    """Lengths and girths of the parts of a built-in body.
+
+    Attributes:
+        body: "mouse", "rat" or "human".
+        lengths: factor of each part's length against the built-in body's.
+        girths: factor of each part's thickness, likewise.
+    """
+
+    body: str
+    lengths: dict[str, float]
+    girths: dict[str, float]
+
+    @classmethod
+    def uniform(cls, body: str, scale: float) -> BodyShape:
+        """Return the built-in body, all its measures multiplied by one factor."""
+        lengths, girths = shape_groups(body)
+        return cls(body, dict.fromkeys(lengths, scale), dict.fromkeys(girths, scale))
+
+    @classmethod
+    def from_logs(cls, body: str, logs: Floats) -> BodyShape:
+        """Return the shape whose factors have these logarithms (K,), lengths first."""
+        lengths, girths = shape_groups(body)
+        factors = np.clip(np.exp(logs), LEAST, MOST).tolist()
+        return cls(
+            body,
+            dict(zip(lengths, factors[: len(lengths)], strict=True)),
+            dict(zip(girths, factors[len(lengths) :], strict=True)),
+        )
+
+    @property
+    def logs(self) -> Floats:
+        """Logarithms of the factors (K,), lengths first."""
+        return np.log([*self.lengths.values(), *self.girths.values()])
+
+    @property
+    def scale(self) -> float:
+        """Mean factor of the segments' lengths."""
+        return float(np.exp(np.mean(np.log(list(self.joint_lengths().values())))))
+
+    @property
+    def extremes(self) -> tuple[str, ...]:
+        """Measures that lie at the limit of what a body can be given."""
+        named = [(f"length of {part}", factor) for part, factor in self.lengths.items()]
+        named += [(f"girth of {part}", factor) for part, factor in self.girths.items()]
+        return tuple(name for name, factor in named if not LEAST < factor < MOST)
+
+    def joint_lengths(self) -> dict[str, float]:
+        """Return the length factor of each segment, by joint name."""
+        parts = shape_groups(self.body)[0]
+        return {joint: self.lengths[part] for part, joints in parts.items() for joint in joints}
+
+    def joint_girths(self) -> dict[str, float]:
+        """Return the thickness factor of each segment, by joint name."""
+        parts = shape_groups(self.body)[1]
+        return {joint: self.girths[part] for part, joints in parts.items() for joint in joints}
+
+    def describe(self) -> str:
+        """Say the factors in one line."""
+        lengths = ", ".join(f"{part} {factor:.2f}" for part, factor in self.lengths.items())
+        girths = ", ".join(f"{part} {factor:.2f}" for part, factor in self.girths.items())
+        return f"length of {lengths}; girth of {girths}"

@@ -1,0 +1,232 @@
+"""Subjects: everything the tracker must know of one animal or person.
+
+A subject is a built-in body (mouse, rat, human), or a folder made by `vivarig subject` that holds its template
+(`template.ply`), quads in the cage's pose (`cage_quads.toml`), prior (`prior.npz`), points (`points.npz`), markers on
+the skeleton (`markers.toml`) and the skeleton's lengths with its pose in the cage (`subject.toml`).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import trimesh
+
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.files import atomic_path
+from skeleton.actors.actor import build_actor
+from skeleton.bodies import BODIES
+from skeleton.bodies.marker_sets import builtin_markers
+from tracking.priors.files import load_prior, save_prior
+from tracking.priors.gplvm import GplvmPrior
+from tracking.priors.prior import LinearPrior
+from tracking.priors.scaling import builtin_prior_for
+from tracking.quads.body_rig import place_body_rig, reference_coordinates
+from tracking.quads.cage import Cage, build_cage
+from tracking.quads.deformation import CageRig
+from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
+from tracking.quads.placement import Enclosure
+from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
+
+__all__ = [
+    "Subject",
+    "builtin_subject",
+    "load_subject",
+    "make_subject",
+    "save_subject",
+    "scaled_subject",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What the tracker must know of one subject.
+
+    Attributes:
+        name: for people.
+        body: built-in body it was made from.
+        cage_rig: quads and cage, in the cage's pose.
+        template: mesh bound to the cage, as it is written out.
+        outline_template: the same surface with fewer vertices, which the solver matches to outlines.
+        prior: learned poses of the quads.
+        marker_names, marker_vertices: virtual markers, as template vertices (M,).
+        joint_names: points inside the body that the cage carries; joint_points: (J, 3) in the cage's pose, mm.
+        joint_binding: (J, 4 Q + F) their coordinates.
+        bones: the skeleton inside, in the cage's pose.
+        step_template: the surface with still fewer vertices, for the solver's coarse steps.
+    """
+
+    name: str
+    body: str
+    cage_rig: CageRig
+    template: Template
+    outline_template: Template
+    prior: LinearPrior | GplvmPrior
+    marker_names: tuple[str, ...]
+    marker_vertices: Ints
+    joint_names: tuple[str, ...]
+    joint_points: Floats
+    joint_binding: Floats
+    bones: SubjectSkeleton
+    step_template: Template
+
+
+def builtin_subject(
+    body: str, *, lengths: Mapping[str, float] | float = 1.0, girth: Mapping[str, float] | float = 1.0
+) -> Subject:
+    """Make a subject from a built-in body, scaled.
+
+    Args:
+        body: "mouse", "rat" or "human".
+        lengths: length factor of all segments, or per joint (others 1).
+        girth: thickness factor, likewise.
+    """
+    if body not in BODIES:
+        raise InputError(f"unknown subject '{body}'; {nearest(body, BODIES)}, or give a folder of `vivarig subject`")
+    actor = build_actor(body, lengths=lengths, girth=girth)
+    placed = place_body_rig(actor)
+    # The shipped prior is one of the skeleton's poses; these quads take it over, whatever the lengths.
+    prior = builtin_prior_for(placed.attachment)
+    _, points = actor.skeleton.landmarks(placed.pose)
+    markers = builtin_markers(body)
+    segments = [actor.skeleton.index(segment) for segment in markers.segments]
+    return make_subject(
+        body,
+        placed.enclosure,
+        placed.vertices,
+        actor.faces,
+        prior,
+        (actor.marker_names, actor.marker_vertices),
+        points[0],
+        SubjectSkeleton(
+            body,
+            dict(zip(actor.skeleton.joint_names, map(float, actor.length), strict=True)),
+            reference_coordinates(body, actor.skeleton)[0],
+            markers.with_offsets(markers.offsets * actor.length[segments][:, None]),
+        ),
+    )
+
+
+def make_subject(
+    name: str,
+    enclosure: Enclosure,
+    vertices: Floats,
+    faces: Ints,
+    prior: LinearPrior | GplvmPrior,
+    markers: tuple[tuple[str, ...], Ints],
+    joint_points: Floats,
+    bones: SubjectSkeleton,
+) -> Subject:
+    """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them."""
+    cage_rig = CageRig(enclosure.rig, enclosure.cage)
+    template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
+    outline = coarse_template(cage_rig, template)
+    return Subject(
+        name,
+        bones.body,
+        cage_rig,
+        template,
+        outline,
+        prior,
+        markers[0],
+        markers[1],
+        tuple(bones.skeleton.landmark_names),
+        joint_points,
+        cage_rig.bind(joint_points, what="joints"),
+        bones,
+        coarse_template(cage_rig, outline, vertices=STEP_VERTICES),
+    )
+
+
+def scaled_subject(subject: Subject, scale: float) -> Subject:
+    """Return the subject with all lengths multiplied by one factor: the same coordinates, normals' share scaled."""
+    rig = subject.cage_rig.rig
+    cage = subject.cage_rig.cage
+    grown = replace(rig, centres=rig.centres * scale, extents=rig.extents * scale)
+    chart = replace(subject.prior.chart, length_scale=subject.prior.chart.length_scale * scale)
+    columns = np.ones(subject.template.binding.shape[1])
+    columns[4 * len(rig) :] = scale
+    return replace(
+        subject,
+        cage_rig=CageRig(grown, Cage(cage.vertices * scale, cage.faces)),
+        template=_scaled(subject.template, scale, columns),
+        outline_template=_scaled(subject.outline_template, scale, columns),
+        prior=replace(subject.prior, chart=chart),
+        joint_points=subject.joint_points * scale,
+        joint_binding=subject.joint_binding * columns,
+        bones=subject.bones.scaled(scale),
+        step_template=_scaled(subject.step_template, scale, columns),
+    )
+
+
+def _scaled(template: Template, scale: float, columns: Floats) -> Template:
+    return Template(template.vertices * scale, template.faces, template.binding * columns)
+
+
+def save_subject(subject: Subject, folder: Path | str) -> Path:
+    """Write a subject as a folder whose quads can be edited by hand."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mesh = trimesh.Trimesh(subject.template.vertices, subject.template.faces, process=False)
+    with atomic_path(folder / "template.ply") as temporary:
+        mesh.export(temporary, file_type="ply", encoding="binary")
+    save_quad_rig(subject.cage_rig.rig, folder / "cage_quads.toml")
+    save_prior(subject.prior, folder / "prior.npz")
+    save_subject_skeleton(subject.bones, folder)
+    with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:
+        np.savez_compressed(
+            stream,
+            name=np.str_(subject.name),
+            body=np.str_(subject.body),
+            vertices=subject.template.vertices,
+            marker_names=np.array(subject.marker_names, dtype=np.str_),
+            marker_vertices=subject.marker_vertices,
+            joint_names=np.array(subject.joint_names, dtype=np.str_),
+            joint_points=subject.joint_points,
+        )
+    return folder
+
+
+def load_subject(name: str, *, base: Path | None = None) -> Subject:
+    """Return a built-in subject by name, or read one from its folder (relative to ``base``, then as given)."""
+    if name in BODIES:
+        return builtin_subject(name)
+    for folder in ([base / name] if base is not None else []) + [Path(name)]:
+        if (folder / "points.npz").is_file():
+            return _from_folder(folder)
+    raise InputError(
+        f"unknown subject '{name}': neither a built-in body ({', '.join(BODIES)}) nor a folder of `vivarig subject`"
+    )
+
+
+def _from_folder(folder: Path) -> Subject:
+    try:
+        with np.load(folder / "points.npz", allow_pickle=False) as archive:
+            points = {key: archive[key] for key in archive.files}
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise InputError(f"{folder / 'points.npz'}: damaged ({error}); make the subject again") from None
+    mesh = trimesh.load_mesh(folder / "template.ply", process=False)
+    vertices = np.asarray(points["vertices"], float)
+    faces = np.asarray(mesh.faces, np.int64)
+    if len(mesh.vertices) != len(vertices):
+        raise InputError(
+            f"{folder / 'template.ply'}: has {len(mesh.vertices)} vertices, points.npz knows {len(vertices)}; "
+            "to change the template, make the subject again with `vivarig subject --mesh`"
+        )
+    rig = load_quad_rig(folder / "cage_quads.toml")
+    prior = load_prior(folder / "prior.npz", rig_name=rig.name, quad_names=rig.quad_names)
+    return make_subject(
+        str(points["name"]),
+        Enclosure(rig, build_cage(rig), np.zeros(0), np.zeros_like(rig.extents)),
+        vertices,
+        faces,
+        prior,
+        (tuple(str(word) for word in points["marker_names"]), points["marker_vertices"].astype(np.int64)),
+        points["joint_points"],
+        load_subject_skeleton(folder),
+    )

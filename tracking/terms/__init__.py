@@ -1,0 +1,4 @@
+"""The terms of the energy: silhouettes, surfaces, texture, rigidity, neighbours, prior.
+
+Imports `quads`, `priors` and `observations`.
+"""

@@ -1,0 +1,49 @@
+"""Compiled logarithm of a rotation and the derivative it needs, for kernels that loop over quads."""
+
+from __future__ import annotations
+
+import math
+
+from calibration.foundation.arrays import Floats
+from calibration.foundation.compiled import compiled
+
+__all__ = ["inverse_left_jacobian", "rotation_log"]
+
+
+@compiled
+def rotation_log(r: Floats) -> tuple[float, float, float]:
+    """Return the rotation vector, of length 0 to pi, of a rotation matrix (3, 3), by its quaternion's largest part."""
+    d0, d1, d2 = r[0, 0], r[1, 1], r[2, 2]
+    a, b, c = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
+    s0, s1, s2, s3 = 1.0 + d0 + d1 + d2, 1.0 + d0 - d1 - d2, 1.0 - d0 + d1 - d2, 1.0 - d0 - d1 + d2
+    if s0 >= s1 and s0 >= s2 and s0 >= s3:
+        w, x, y, z = s0, a, b, c
+    elif s1 >= s2 and s1 >= s3:
+        w, x, y, z = a, s1, r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]
+    elif s2 >= s3:
+        w, x, y, z = b, r[0, 1] + r[1, 0], s2, r[1, 2] + r[2, 1]
+    else:
+        w, x, y, z = c, r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], s3
+    if w < 0.0:
+        w, x, y, z = -w, -x, -y, -z
+    sine = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0 / w if sine < 1e-12 * w else 2.0 * math.atan2(sine, w) / sine
+    return scale * x, scale * y, scale * z
+
+
+@compiled
+def inverse_left_jacobian(x: float, y: float, z: float, out: Floats) -> None:
+    """Fill the (3, 3) inverse of the left Jacobian of the exponential at a rotation vector."""
+    square = x * x + y * y + z * z
+    angle = math.sqrt(square)
+    if angle < 0.05:
+        factor = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    else:
+        factor = (1.0 - angle / (2.0 * math.tan(0.5 * angle))) / square
+    # 1 - K / 2 + f K^2, with K^2 = v v^T - |v|^2
+    out[0, 0] = 1.0 + factor * (x * x - square)
+    out[1, 1] = 1.0 + factor * (y * y - square)
+    out[2, 2] = 1.0 + factor * (z * z - square)
+    out[0, 1], out[1, 0] = 0.5 * z + factor * x * y, -0.5 * z + factor * x * y
+    out[0, 2], out[2, 0] = -0.5 * y + factor * x * z, 0.5 * y + factor * x * z
+    out[1, 2], out[2, 1] = 0.5 * x + factor * y * z, -0.5 * x + factor * y * z

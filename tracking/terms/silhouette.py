@@ -1,0 +1,391 @@
+"""Silhouette contours, the main data term: the model's outline in each view against the observed one, both ways.
+
+For each view the deformed template is projected and filled. Edges between a face that looks at the camera and one that
+looks away, with nothing of the body beyond them, make the model's outline. Each model sample is paired with the nearest
+observed one of like normal, and each observed sample with the nearest model one, so that the outline neither exceeds
+the silhouette nor leaves a part of it unexplained (a one-sided term lets the template shrink). A pair's residual is its
+distance along the observed normal, brought to millimetres at the body's depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.cameras.projection import project_point_with_jacobian
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.compiled import compiled, compiled_parallel, prange
+from tracking.observations.contour_fill import MeshEdges, draw_silhouette
+from tracking.observations.contours import Observation
+from tracking.observations.point_grid import fill_grid, nearest_alike
+from tracking.observations.surface import Surface
+
+__all__ = ["Matches", "OutlineMatcher", "PackedObservation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Pairs of model and observed outline samples of all views.
+
+    Attributes:
+        pairs: (N, 2) the model sample is the middle of these two template vertices.
+        directions: (N, 3) unit world direction along which the residual grows.
+        residuals: (N,) model minus observed along it, mm.
+        weights: (N,) share of outline each pair stands for.
+        view: (N,) camera.
+    """
+
+    pairs: Ints
+    directions: Floats
+    residuals: Floats
+    weights: Floats
+    view: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class PackedObservation:
+    """One frame's views for the compiled matcher.
+
+    Attributes:
+        pixels: the masks' bounding boxes, row by row, one after the other.
+        boxes: (C, 5) where in ``pixels`` each begins, its first column and row, its width and height.
+        areas: (C,) covered pixels.
+        targets: (C, N, 4) contour points and normals, px.
+        counts: (C,) how many of them there are.
+        surface: the frame's surface, or None.
+    """
+
+    pixels: Bytes
+    boxes: Ints
+    areas: Ints
+    targets: Floats
+    counts: Ints
+    surface: Surface | None
+
+
+class OutlineMatcher:
+    """Pairs a deforming template's outlines with observed silhouettes, through one rig of cameras."""
+
+    def __init__(self, mesh: MeshEdges, camera_rows: Floats, sizes: Sequence[tuple[int, int]]) -> None:
+        """Prepare for cameras given as packed rows (C, 36) and sizes (width, height)."""
+        self._mesh = mesh
+        self._cameras = np.ascontiguousarray(camera_rows, np.float64)
+        height, width = max(size[1] for size in sizes), max(size[0] for size in sizes)
+        self._canvas = np.zeros((len(sizes), height, width), np.uint8)
+        self._sizes = np.array(sizes, np.int64)
+        # Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
+        views = len(sizes)
+        self._pixels = np.empty((views, int(mesh.faces.max()) + 1, 2))
+        self._toward = np.empty((views, len(mesh.faces)), np.bool_)
+        self._contour = np.empty((views, len(mesh.edges)), np.int64)
+        self._samples = np.empty((views, len(mesh.edges), 5))
+        self._which = np.empty((views, len(mesh.edges)), np.int64)
+
+    def pack(self, observation: Observation) -> PackedObservation:
+        """Stack one frame's views for the compiled matcher."""
+        views = observation.views
+        counts = np.array([len(view.points) for view in views], np.int64)
+        targets = np.zeros((len(views), max(int(counts.max(initial=0)), 1), 4))
+        boxes = np.zeros((len(views), 5), np.int64)
+        parts, start = [], 0
+        for index, view in enumerate(views):
+            targets[index, : counts[index], :2] = view.points
+            targets[index, : counts[index], 2:] = view.normals
+            left, top, width, height = view.box
+            boxes[index] = start, left, top, width, height
+            parts.append(view.mask.ravel())
+            start += width * height
+        areas = np.array([view.area for view in views], np.int64)
+        return PackedObservation(np.concatenate(parts), boxes, areas, targets, counts, observation.surface)
+
+    def match(
+        self,
+        vertices: Floats,
+        observed: PackedObservation,
+        *,
+        reach: float,
+        model_samples: int = 160,
+        one_sided: bool = False,
+    ) -> Matches:
+        """Pair outlines for a deformed template.
+
+        Args:
+            vertices: (V, 3) template, mm.
+            observed: silhouettes, from `pack`.
+            reach: pairs further apart than this are not made, mm.
+            model_samples: about how many model samples per view are paired with observed ones.
+            one_sided: True pairs model with observed samples only (for ablation).
+        """
+        targets, counts = observed.targets, observed.counts
+        most = 3 * model_samples + targets.shape[1]
+        pairs = np.empty((len(counts), most, 2), np.int64)
+        numbers = np.empty((len(counts), most, 5))
+        made = np.zeros(len(counts), np.int64)
+        _match_views(
+            np.ascontiguousarray(vertices, np.float64),
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
+            self._mesh.beyond,
+            self._cameras,
+            self._sizes,
+            targets,
+            counts,
+            float(reach),
+            model_samples,
+            one_sided,
+            self._canvas,
+            self._pixels,
+            self._toward,
+            self._contour,
+            self._samples,
+            self._which,
+            pairs,
+            numbers,
+            made,
+        )
+        keep = np.arange(most)[None, :] < made[:, None]
+        view = np.repeat(np.arange(len(counts)), made)
+        flat, table = pairs[keep], numbers[keep]
+        return Matches(flat, table[:, :3], table[:, 3], table[:, 4], view)
+
+    def overlaps(self, vertices: Floats, observed: PackedObservation) -> Floats:
+        """Return (C,) intersection over union of a deformed template's silhouettes and the observed ones.
+
+        NaN where a camera saw nothing.
+        """
+        overlap = np.full(len(observed.counts), np.nan)
+        _overlap_views(
+            np.ascontiguousarray(vertices, np.float64),
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
+            self._cameras,
+            self._sizes,
+            observed.pixels,
+            observed.boxes,
+            observed.areas,
+            observed.counts,
+            self._canvas,
+            self._pixels,
+            self._toward,
+            self._contour,
+            overlap,
+        )
+        return overlap
+
+
+@compiled_parallel
+def _overlap_views(
+    vertices: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    cameras: Floats,
+    sizes: Ints,
+    seen: Bytes,
+    boxes: Ints,
+    areas: Ints,
+    counts: Ints,
+    canvas: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    contour: Ints,
+    overlap: Floats,
+) -> None:
+    for c in prange(len(cameras)):
+        if counts[c] == 0:
+            continue
+        image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+        low_x, low_y, high_x, high_y, _ = draw_silhouette(
+            vertices, faces, edges, sides, cameras[c], image, pixels[c], toward[c], contour[c]
+        )
+        start, left, top, width, height = boxes[c]
+        first, last = max(low_x, left), min(high_x + 1, left + width)
+        common, drawn = 0, 0
+        for row in range(low_y, high_y + 1):
+            drawn += _count(image[row, low_x : high_x + 1])
+            if top <= row < top + height and first < last:
+                line = start + (row - top) * width - left
+                common += _count_common(image[row, first:last], seen[line + first : line + last])
+        union = areas[c] + drawn - common
+        overlap[c] = common / union if union > 0 else 0.0
+
+
+@compiled
+def _count(line: Bytes) -> int:
+    total = np.uint32(0)
+    for k in range(len(line)):
+        total += np.uint32(line[k])
+    return int(total)
+
+
+@compiled
+def _count_common(line: Bytes, other: Bytes) -> int:
+    total = np.uint32(0)
+    for k in range(len(line)):
+        total += np.uint32(line[k] & other[k])
+    return int(total)
+
+
+@compiled_parallel
+def _match_views(
+    vertices: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    beyond: Ints,
+    cameras: Floats,
+    sizes: Ints,
+    targets: Floats,
+    counts: Ints,
+    reach: float,
+    model_samples: int,
+    one_sided: bool,
+    canvas: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    contour: Ints,
+    samples: Floats,
+    which: Ints,
+    pairs: Ints,
+    numbers: Floats,
+    made: Ints,
+) -> None:
+    for c in prange(len(cameras)):
+        if counts[c] > 0:
+            image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+            made[c] = _match_view(
+                vertices, faces, edges, sides, beyond, cameras[c], targets[c, : counts[c]], reach, model_samples,
+                one_sided, image, pixels[c], toward[c], contour[c], samples[c], which[c], pairs[c], numbers[c],
+            )  # fmt: skip
+
+
+@compiled
+def _match_view(
+    vertices: Floats,
+    faces: Ints,
+    edges: Ints,
+    sides: Ints,
+    beyond: Ints,
+    camera: Floats,
+    targets: Floats,
+    reach: float,
+    model_samples: int,
+    one_sided: bool,
+    image: Bytes,
+    pixels: Floats,
+    toward: Bools,
+    contour: Ints,
+    samples: Floats,
+    which: Ints,
+    pairs: Ints,
+    numbers: Floats,
+) -> int:
+    height, width = image.shape
+    low_x, low_y, high_x, high_y, borders = draw_silhouette(
+        vertices, faces, edges, sides, camera, image, pixels, toward, contour
+    )
+    # Model outline: position, outward normal and length of each sample, and its edge
+    found = 0
+    total = 0.0
+    for m in range(borders):
+        e = contour[m]
+        a, b, inner = pixels[edges[e, 0]], pixels[edges[e, 1]], pixels[beyond[e]]
+        x, y = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])
+        if not (x > 1.5 and y > 1.5 and x < width - 2.5 and y < height - 2.5):
+            continue
+        nx, ny = b[1] - a[1], a[0] - b[0]
+        length = np.sqrt(nx * nx + ny * ny)
+        if length < 1e-6:
+            continue
+        nx, ny = nx / length, ny / length
+        if nx * (inner[0] - x) + ny * (inner[1] - y) > 0:
+            nx, ny = -nx, -ny
+        # Only an edge with nothing of the body just outside bounds the silhouette.
+        row, column = int(np.floor(y + 1.6 * ny + 0.5)), int(np.floor(x + 1.6 * nx + 0.5))
+        within = low_x <= column <= high_x and low_y <= row <= high_y  # outside the bounds the canvas is not cleared
+        if within and image[row, column] != 0:
+            continue
+        samples[found, 0], samples[found, 1] = x, y
+        samples[found, 2], samples[found, 3], samples[found, 4] = nx, ny, length
+        which[found] = e
+        total += length
+        found += 1
+    if found == 0:
+        return 0
+    outline = samples[:found]
+    by_point = np.empty((2, 3))
+    scratch = np.empty((2, 16))
+    count = 0
+    # Model to observed, sampled evenly along the outline
+    cells, order, frame = fill_grid(targets)
+    spacing = total / model_samples
+    carry, furthest = 0.0, 0.0
+    for m in range(found):
+        carry += outline[m, 4]
+        if carry < spacing:
+            continue
+        share = carry
+        carry = 0.0
+        limit = reach * _rate(vertices, edges[which[m]], camera, by_point, scratch)
+        furthest = max(furthest, limit)
+        at = nearest_alike(outline[m], limit, targets, cells, order, frame)
+        if at >= 0 and count < len(pairs):
+            count += _store(
+                edges[which[m]], outline[m], targets[at], share, reach, by_point, pairs[count], numbers[count]
+            )
+    if one_sided:
+        return count
+    # Observed to model
+    cells, order, frame = fill_grid(outline)
+    per_target = total / len(targets)
+    for t in range(len(targets)):
+        at = nearest_alike(targets[t], furthest, outline, cells, order, frame)
+        if at >= 0 and count < len(pairs):
+            _rate(vertices, edges[which[at]], camera, by_point, scratch)
+            count += _store(
+                edges[which[at]], outline[at], targets[t], per_target, reach, by_point, pairs[count], numbers[count]
+            )
+    return count
+
+
+@compiled
+def _rate(vertices: Floats, edge: Ints, camera: Floats, by_point: Floats, scratch: Floats) -> float:
+    """Fill d(u, v)/d(x, y, z) at the middle of an edge; return an upper bound of px per mm there."""
+    a, b = vertices[edge[0]], vertices[edge[1]]
+    project_point_with_jacobian(
+        camera, 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]), by_point, scratch
+    )
+    square = 0.0
+    for k in range(3):
+        square += by_point[0, k] * by_point[0, k] + by_point[1, k] * by_point[1, k]
+    return float(np.sqrt(square))
+
+
+@compiled
+def _store(
+    edge: Ints,
+    sample: Floats,
+    target: Floats,
+    share: float,
+    reach: float,
+    by_point: Floats,
+    pair: Ints,
+    numbers: Floats,
+) -> int:
+    """Write one pair; return 1, or 0 where it is out of reach."""
+    gx = target[2] * by_point[0, 0] + target[3] * by_point[1, 0]
+    gy = target[2] * by_point[0, 1] + target[3] * by_point[1, 1]
+    gz = target[2] * by_point[0, 2] + target[3] * by_point[1, 2]
+    rate = np.sqrt(gx * gx + gy * gy + gz * gz)  # px per mm across the ray
+    dx, dy = sample[0] - target[0], sample[1] - target[1]
+    if dx * dx + dy * dy > (reach * rate) ** 2:
+        return 0
+    pair[0], pair[1] = edge[0], edge[1]
+    numbers[0], numbers[1], numbers[2] = gx / rate, gy / rate, gz / rate
+    numbers[3] = (target[2] * dx + target[3] * dy) / rate
+    numbers[4] = share / rate
+    return 1

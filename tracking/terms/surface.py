@@ -1,0 +1,70 @@
+"""The surface as data: a template against a visual hull or another mesh of the frame, both ways.
+
+Each template vertex is paired with the nearest surface sample of like normal, and each surface sample with the nearest
+template vertex; the residual is the distance along the surface's normal (oqr-tracking.md, eq. 4, two-sided, so that the
+template cannot shrink inside the hull). A hull of few views is larger than the body: outlines are the better data, and
+this term is for comparison, for mesh sequences, and where outlines are missing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from calibration.foundation.arrays import Floats, Ints
+from tracking.observations.surface import Surface, vertex_normals
+from tracking.terms.silhouette import Matches
+
+__all__ = ["match_surface"]
+
+ALIKE = 0.4
+"""Cosine of the largest angle between the normals of a pair."""
+
+NEIGHBOURS = 6
+"""How many of the nearest samples are looked at for one of like normal."""
+
+
+def match_surface(vertices: Floats, faces: Ints, surface: Surface, *, reach: float, one_sided: bool = False) -> Matches:
+    """Pair a deformed template with a surface.
+
+    Args:
+        vertices: (V, 3) template, mm.
+        faces: (F, 3).
+        surface: of the frame.
+        reach: pairs further apart than this are not made, mm.
+        one_sided: True leaves out the pairs from surface to template.
+    """
+    normals = vertex_normals(vertices, faces)
+    at = _nearest(surface.tree, surface.normals, vertices, normals, reach)
+    mine = np.flatnonzero(at >= 0)
+    which, target = [mine], [at[mine]]
+    if not one_sided:
+        back = _nearest(cKDTree(vertices), normals, surface.points, surface.normals, reach)
+        theirs = np.flatnonzero(back >= 0)
+        which.append(back[theirs])
+        target.append(theirs)
+    vertex, sample = np.concatenate(which), np.concatenate(target)
+    directions = surface.normals[sample]
+    residuals = np.sum((vertices[vertex] - surface.points[sample]) * directions, axis=1)
+    edges = vertices[faces[:, 1]] - vertices[faces[:, 0]]
+    # A vertex stands for its patch, as an outline sample for its stretch: the side of the patch.
+    side = float(np.mean(np.linalg.norm(edges, axis=1)))
+    return Matches(
+        np.stack([vertex, vertex], axis=1),
+        directions,
+        residuals,
+        np.full(len(vertex), side),
+        np.zeros(len(vertex), np.int64),
+    )
+
+
+def _nearest(tree: cKDTree, normals: Floats, points: Floats, own: Floats, reach: float) -> Ints:
+    """Index (N,) of the nearest tree point of like normal within reach; -1 where there is none."""
+    distance, index = tree.query(points, k=min(NEIGHBOURS, tree.n), distance_upper_bound=reach)
+    distance, index = np.reshape(distance, (len(points), -1)), np.reshape(index, (len(points), -1))
+    near = np.isfinite(distance)
+    safe = np.where(near, index, 0)
+    alike = near & (np.einsum("nki,ni->nk", normals[safe], own) > ALIKE)
+    first = np.argmax(alike, axis=1)
+    rows = np.arange(len(points))
+    return np.where(alike[rows, first], safe[rows, first], -1).astype(np.int64)

@@ -1,0 +1,4 @@
+"""Results in the formats of other programs.
+
+Imports `results`.
+"""

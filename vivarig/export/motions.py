@@ -1,0 +1,78 @@
+"""Results as the types that motion files hold: points, a joint tree in motion, named coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
+from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries
+from vivarig.results.findings import Findings, SkeletonFindings
+
+__all__ = ["POINT_SETS", "coordinate_series", "joint_motion", "point_series"]
+
+#: What can be exported as points.
+POINT_SETS = ("landmarks", "joints", "markers", "beads")
+#: Score of a frame by its trust (trusted, doubtful, lost), for the formats that keep one.
+_CONFIDENCE = np.array([1.0, 0.5, 0.0])
+
+
+def _need_skeleton(findings: Findings) -> SkeletonFindings:
+    if findings.skeleton is None:
+        raise InputError(f"{findings.recording.folder}: no skeleton.h5; run `vivarig run {findings.recording.folder}`")
+    return findings.skeleton
+
+
+def point_series(findings: Findings, what: str, *, trusted_only: bool) -> MarkerSeries:
+    """Return one of `POINT_SETS` as points; with ``trusted_only`` frames that are not trusted become missing."""
+    rate = findings.recording.rate_hz
+    if what == "beads":
+        if findings.beads is None:
+            raise InputError(f"{findings.recording.folder}: no beads.h5; run `vivarig xray triangulate` first")
+        return MarkerSeries(findings.beads.names, findings.beads.positions, rate, up="z")
+    if what == "markers":
+        if findings.track is None:
+            raise InputError(f"{findings.recording.folder}: no track.h5; run `vivarig track` first")
+        names, points, trust = findings.track.marker_names, findings.track.markers, findings.track.trust
+    else:
+        skeleton = _need_skeleton(findings)
+        trust = skeleton.trust
+        if what == "joints":
+            names, points = skeleton.joint_names, skeleton.positions
+        else:
+            names, points = skeleton.landmark_names, skeleton.landmarks
+    if trusted_only:
+        points = np.where((trust == 0)[:, None, None], points, np.nan)
+    confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust][:, None], 0.0)
+    return MarkerSeries(names, points, rate, up="z", confidence=confidence)
+
+
+def joint_motion(findings: Findings) -> JointMotion:
+    """Return the skeleton as a joint tree in motion; what its joints shift by goes in the translation channels."""
+    s = _need_skeleton(findings)
+    world = rotation_from_quaternion(s.rotations)
+    local, shifts = np.empty_like(world), np.empty_like(s.positions)
+    offsets = s.offsets.copy()
+    for joint, parent in enumerate(s.parents):
+        if parent < 0:
+            local[:, joint] = world[:, joint]
+            offsets[joint] = 0.0
+            shifts[:, joint] = s.positions[:, joint]
+            continue
+        back = np.swapaxes(world[:, parent], -1, -2)
+        local[:, joint] = back @ world[:, joint]
+        apart = np.einsum("tij,tj->ti", back, s.positions[:, joint] - s.positions[:, parent])
+        offsets[joint] = np.nanmedian(apart, axis=0)
+        shifts[:, joint] = apart - offsets[joint]
+    shifts[np.abs(shifts) < 1e-6] = 0.0
+    tips = np.full(offsets.shape, np.nan)
+    parents = tuple(int(p) for p in s.parents)
+    turns = quaternion_from_rotation(local)
+    return JointMotion(s.joint_names, parents, offsets, tips, shifts, turns, s.rate_hz, up="z")
+
+
+def coordinate_series(findings: Findings) -> CoordinateSeries:
+    """Return the skeleton's own coordinates, radians and mm, as OpenSim's MOT holds them."""
+    s = _need_skeleton(findings)
+    times = np.arange(len(s.coordinates)) / s.rate_hz
+    return CoordinateSeries(s.coordinate_names, s.coordinates, times, in_degrees=False, title=findings.recording.name)

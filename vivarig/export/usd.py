@@ -1,0 +1,100 @@
+"""USD (.usd, .usda, .usdc): a surface that changes from frame to frame, and a skeleton in motion.
+
+The surface is a mesh whose points are sampled once per frame; the skeleton a `UsdSkel` skeleton with its animation.
+Millimetres and z up, as here: a stage says its own unit and axis. One time code is one frame of the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.files import atomic_path
+from calibration.geometry.transforms import rotation_from_quaternion
+from skeleton.motion_files.motions import JointMotion
+from skeleton.motion_files.optional import optional_package
+
+__all__ = ["USD_SUFFIXES", "write_usd"]
+
+USD_SUFFIXES = (".usd", ".usda", ".usdc")
+
+
+def write_usd(
+    path: Path,
+    frames: Ints,
+    surface: tuple[Iterator[Floats], Ints],
+    motion: JointMotion | None,
+    *,
+    rate_hz: float,
+    name: str,
+) -> None:
+    """Write a moving surface, with a moving skeleton if there is one.
+
+    Args:
+        path: file to write.
+        frames: (T,) frame numbers, rising.
+        surface: T vertices (V, 3), mm, z up, all finite; and faces (F, 3).
+        motion: skeleton in motion of the same frames, mm, z up.
+        rate_hz: frames per second.
+        name: of the scene.
+    """
+    usd = {part: optional_package(f"pxr.{part}", "USD", extra="usd") for part in ("Usd", "UsdGeom", "Vt", "Tf")}
+    geometry, array = usd["UsdGeom"], usd["Vt"]
+    stage = usd["Usd"].Stage.CreateInMemory()
+    geometry.SetStageMetersPerUnit(stage, 0.001)
+    geometry.SetStageUpAxis(stage, geometry.Tokens.z)
+    stage.SetTimeCodesPerSecond(rate_hz)
+    stage.SetFramesPerSecond(rate_hz)
+    stage.SetStartTimeCode(float(frames[0]))
+    stage.SetEndTimeCode(float(frames[-1]))
+    top = f"/{usd['Tf'].MakeValidIdentifier(name or 'recording')}"
+    stage.SetDefaultPrim(geometry.Xform.Define(stage, top).GetPrim())
+    mesh = geometry.Mesh.Define(stage, f"{top}/surface")
+    vertices, faces = surface
+    mesh.CreateSubdivisionSchemeAttr(geometry.Tokens.none)
+    mesh.CreateFaceVertexCountsAttr(array.IntArray.FromNumpy(np.full(len(faces), 3, np.int32)))
+    mesh.CreateFaceVertexIndicesAttr(array.IntArray.FromNumpy(np.ascontiguousarray(faces, np.int32).ravel()))
+    points, extent = mesh.CreatePointsAttr(), mesh.CreateExtentAttr()
+    for frame, here in zip(frames, vertices, strict=True):
+        values = np.ascontiguousarray(here, np.float32)
+        points.Set(array.Vec3fArray.FromNumpy(values), float(frame))
+        extent.Set(array.Vec3fArray.FromNumpy(np.stack([values.min(axis=0), values.max(axis=0)])), float(frame))
+    if motion is not None:
+        _add_skeleton(stage, top, frames, motion)
+    with atomic_path(path) as temporary:
+        stage.GetRootLayer().Export(str(temporary))
+
+
+def _add_skeleton(stage: object, top: str, frames: Ints, motion: JointMotion) -> None:
+    bones = optional_package("pxr.UsdSkel", "USD", extra="usd")
+    array = optional_package("pxr.Vt", "USD", extra="usd")
+    root = bones.Root.Define(stage, f"{top}/skeleton")
+    skeleton = bones.Skeleton.Define(stage, f"{top}/skeleton/bones")
+    animation = bones.Animation.Define(stage, f"{top}/skeleton/motion")
+    paths: list[str] = []
+    for joint, parent in enumerate(motion.parents):
+        paths.append(motion.names[joint] if parent < 0 else f"{paths[parent]}/{motion.names[joint]}")
+    places = motion.offsets[None] + motion.shifts
+    local = np.tile(np.eye(4), (len(paths), 1, 1))  # rows are vectors: USD multiplies from the left
+    local[:, :3, :3] = rotation_from_quaternion(motion.rotations[0]).transpose(0, 2, 1)
+    local[:, 3, :3] = places[0]
+    world = local.copy()
+    for joint, parent in enumerate(motion.parents):
+        if parent >= 0:
+            world[joint] = local[joint] @ world[parent]
+    skeleton.CreateJointsAttr(paths)
+    skeleton.CreateRestTransformsAttr(array.Matrix4dArray.FromNumpy(local))
+    skeleton.CreateBindTransformsAttr(array.Matrix4dArray.FromNumpy(world))
+    animation.CreateJointsAttr(paths)
+    shifts, turns = animation.CreateTranslationsAttr(), animation.CreateRotationsAttr()
+    animation.CreateScalesAttr(array.Vec3hArray.FromNumpy(np.ones((len(paths), 3), np.float16)))
+    imaginary_first = motion.rotations[..., [1, 2, 3, 0]].astype(np.float32)
+    for row, frame in enumerate(frames):
+        shifts.Set(array.Vec3fArray.FromNumpy(np.ascontiguousarray(places[row], np.float32)), float(frame))
+        turns.Set(array.QuatfArray.FromNumpy(np.ascontiguousarray(imaginary_first[row])), float(frame))
+    binding = bones.BindingAPI.Apply(skeleton.GetPrim())
+    binding.CreateAnimationSourceRel().SetTargets([animation.GetPath()])
+    bones.BindingAPI.Apply(root.GetPrim())

@@ -1,0 +1,31 @@
+"""How a recording is cut into parts: by its length alone, so that any number of workers makes the same parts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from calibration.foundation.spans import Span
+
+__all__ = ["HULL_SHARE", "LENGTH", "MARGIN", "cut"]
+
+LENGTH = 160
+"""Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
+
+MARGIN = 4
+"""Frames that a part is tracked beyond its ends, to be compared with its neighbours."""
+
+HULL_SHARE = 4
+"""Parts of the hulls in one of the silhouettes: small ones fill the time in which others wait."""
+
+_WORTH_TWO = 80
+
+
+def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
+    """Cut frames into parts of equal length, ``length`` at most; short recordings still give two cores something to do.
+
+    >>> [len(part) for part in cut(Span(0, 401))]
+    [133, 134, 134]
+    """
+    count = max(-(-len(whole) // length), 2 if len(whole) >= _WORTH_TWO else 1)
+    edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
+    return tuple(Span(a, b) for a, b in pairwise(edges))

@@ -1,0 +1,112 @@
+"""Fingerprints: what a stage rests on, and what it made, as short digests.
+
+A stage is done when its output is there, unharmed, and made from the same inputs with the same options. All of that is
+told by content, never by time stamps, so that a copied folder is still done and an undisturbed run and a resumed one
+leave the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from calibration.foundation.files import write_text
+from capture.recordings.recording import Recording
+from skeleton.bodies import BODIES
+from vivarig.console.reporting import plain_json
+from vivarig.version import __version__
+
+__all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_path", "digest_of_words"]
+
+_BLOCK = 1 << 20
+
+
+def digest_of_path(path: Path) -> str:
+    """Return a digest of a file's content, or of the names and contents of a folder's files."""
+    state = hashlib.blake2b(digest_size=16)
+    if path.is_dir():
+        for file in sorted(p for p in path.rglob("*") if p.is_file()):
+            state.update(f"{file.relative_to(path).as_posix()}\0".encode())
+            state.update(bytes.fromhex(digest_of_path(file)))
+        return state.hexdigest()
+    with open(path, "rb") as content:
+        while block := content.read(_BLOCK):
+            state.update(block)
+    return state.hexdigest()
+
+
+def digest_of_inputs(recording: Recording) -> str:
+    """Return a digest of what every stage rests on: description, rig, footage, backgrounds, masks."""
+    paths = [recording.folder / "recording.toml", recording.rig_file]
+    for footage in recording.footage:
+        paths += [path for path in (footage.source, footage.background, footage.masks) if path is not None]
+    return _digest_of_paths(paths)
+
+
+def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any]) -> str:
+    """Return a digest of the files that one stage reads besides: the subject's folder, beads, truth."""
+    paths: list[Path | None] = []
+    if stage in ("track", "skeleton"):
+        name = options.get("subject") or options.get("body") or recording.subject
+        places = () if name is None or name in BODIES else (recording.folder / str(name), Path(str(name)))
+        paths.append(next((place for place in places if place.is_dir()), None))
+    if stage == "skeleton":
+        paths.append(recording.results / "beads.h5")
+    if stage == "report":
+        paths += [recording.results / "beads.h5", recording.folder / "truth.h5"]
+    return _digest_of_paths(paths)
+
+
+def _digest_of_paths(paths: Iterable[Path | None]) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    for path in paths:
+        if path is not None and path.exists():
+            state.update(digest_of_path(path).encode())
+        state.update(b"|")
+    return state.hexdigest()
+
+
+class Ledger:
+    """The list of stages done in a results folder, ``stages.json``: what each rested on and what it made."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "stages.json"
+        self._entries: dict[str, dict[str, str]] = {}
+        if self._path.is_file():
+            try:
+                content = json.loads(self._path.read_text())
+            except ValueError:
+                content = {}  # unreadable: everything is checked again, nothing is believed
+            if isinstance(content, dict):
+                self._entries = {k: v for k, v in content.items() if isinstance(v, dict)}
+
+    def is_done(self, stage: str, rests_on: str, output: Path) -> bool:
+        """Return whether ``output`` is the unharmed result of ``stage`` from the same inputs."""
+        entry = self._entries.get(stage, {})
+        if entry.get("rests_on") != rests_on or not output.is_file():
+            return False
+        return entry.get("made") == digest_of_path(output)
+
+    def is_damaged(self, stage: str, rests_on: str, output: Path) -> bool:
+        """Return whether ``output`` was made from the same inputs but is no longer what was made."""
+        entry = self._entries.get(stage, {})
+        same = entry.get("rests_on") == rests_on and output.is_file()
+        return same and entry.get("made") != digest_of_path(output)
+
+    def reason(self, stage: str) -> str:
+        """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
+        return str(self._entries.get(stage, {}).get("reason", ""))
+
+    def record(self, stage: str, rests_on: str, output: Path, reason: str) -> None:
+        """Note that ``stage`` made ``output``, and which quality threshold it missed, if any."""
+        self._entries[stage] = {"rests_on": rests_on, "made": digest_of_path(output), "reason": reason}
+        write_text(self._path, json.dumps(self._entries, indent=1, sort_keys=True) + "\n")
+
+
+def digest_of_words(*words: str, options: Mapping[str, Any]) -> str:
+    """Return a digest of words and options, with the program's version."""
+    text = json.dumps([__version__, *words, plain_json(options)], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

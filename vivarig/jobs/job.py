@@ -1,0 +1,175 @@
+"""One recording being worked on in parts: where its parts lie, which are done, and where their silhouettes are read."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import pickle
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from calibration.foundation.arrays import Bools
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import write_bytes, write_text
+from calibration.foundation.result_files import open_results
+from calibration.foundation.spans import Span
+from capture.recordings.masks import LikeliestMasks
+from capture.recordings.recording import Recording, load_recording
+from vivarig.jobs.cutting import HULL_SHARE, LENGTH, cut
+from vivarig.jobs.fingerprints import digest_of_path
+
+__all__ = ["Job", "PartMasks", "StagePlan", "leftovers", "span_of"]
+
+#: How `calibration.foundation.files.atomic_path` names what is not finished.
+_HALF_WRITTEN = re.compile(r"\.[a-z_]+-[a-z0-9_]{8}\.(h5|html|json)")
+
+
+@dataclass(frozen=True, eq=False)
+class StagePlan:
+    """How one stage of a recording is done.
+
+    Attributes:
+        name: the stage.
+        arguments: of its verb.
+        rests_on: digest of everything that its result depends on.
+    """
+
+    name: str
+    arguments: argparse.Namespace
+    rests_on: str
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One recording and the plans of its stages; small, and the same on every worker.
+
+    Attributes:
+        folder: of the recording.
+        whole: its frames.
+        plans: by stage.
+        length: most frames of a part.
+    """
+
+    folder: Path
+    whole: Span
+    plans: dict[str, StagePlan] = field(default_factory=dict)
+    length: int = LENGTH
+
+    @cached_property
+    def recording(self) -> Recording:
+        """The recording, read where it is needed."""
+        return load_recording(self.folder)
+
+    @property
+    def parts(self) -> Path:
+        """Folder of the parts; gone when the run is done."""
+        return self.folder / "results" / "parts"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the read recording behind."""
+        return {"folder": self.folder, "whole": self.whole, "plans": self.plans, "length": self.length}
+
+    def spans(self, stage: str) -> tuple[Span, ...]:
+        """Return the parts of a stage, in order."""
+        chosen = getattr(self.plans[stage].arguments, "frames", None) if stage in self.plans else None
+        spans = cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
+        if stage == "hull":
+            return tuple(part for span in spans for part in cut(span, -(-len(span) // HULL_SHARE)))
+        return spans
+
+    def check_start(self) -> None:
+        """Refuse to start the track at a frame that is not tracked: no part would see it, and none would say so."""
+        asked = getattr(self.plans["track"].arguments, "start", None) if "track" in self.plans else None
+        spans = self.spans("track")
+        if asked is not None and not spans[0].first <= asked < spans[-1].stop:
+            raise InputError(
+                f"track --start {asked}: frames {spans[0].first} to {spans[-1].stop - 1} are to be tracked"
+            )
+
+    def path(self, stage: str, phase: str, span: Span) -> Path:
+        """Return the file of one part."""
+        return self.parts / stage / f"{phase}-{span}.h5"
+
+    def is_done(self, stage: str, phase: str, span: Span) -> bool:
+        """Return whether a part is there, unharmed, and rests on the same inputs."""
+        path = self.path(stage, phase, span)
+        try:
+            note = json.loads(path.with_suffix(".json").read_text())
+        except (OSError, ValueError):
+            return False
+        if not isinstance(note, dict) or note.get("rests_on") != self._rests_on(stage):
+            return False
+        made = digest_of_path(path) if path.is_file() else "nothing"
+        return bool(note.get("made") == made)
+
+    def record(self, stage: str, phase: str, span: Span) -> None:
+        """Note that a part is done; one that leaves no file had nothing to do."""
+        path = self.path(stage, phase, span)
+        made = digest_of_path(path) if path.is_file() else "nothing"
+        write_text(path.with_suffix(".json"), json.dumps({"rests_on": self._rests_on(stage), "made": made}))
+
+    def _rests_on(self, stage: str) -> str:
+        return self.plans[stage].rests_on if stage in self.plans else ""
+
+    def keep(self, stage: str, prepared: object) -> None:
+        """Keep what the parts of a stage share, for the workers of this run; it is never read by another run."""
+        write_bytes(self.parts / stage / "prepared", pickle.dumps(prepared))
+
+    def prepared(self, stage: str) -> Any:
+        """Return what was kept."""
+        path = self.parts / stage / "prepared"
+        return _unpickled(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _unpickled(path: Path, stamp: int) -> Any:
+    return pickle.loads(path.read_bytes())
+
+
+def span_of(words: str, whole: Span) -> Span:
+    """Return the frames that ``A:B`` names."""
+    start, colon, stop = words.partition(":")
+    try:
+        first, last = int(start or whole.first), int(stop or whole.stop)
+    except ValueError:
+        raise InputError(f"--frames wants A:B, e.g. 100:400, got {words!r}") from None
+    if not colon or not whole.first <= first < last <= whole.stop:
+        raise InputError(f"--frames {words}: the recording has frames {whole.first} to {whole.stop - 1}")
+    return Span(first, last)
+
+
+class PartMasks:
+    """Silhouettes of any frame, read from the parts they were made in."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._spans = job.spans("silhouettes")
+        self._files: dict[Span, LikeliestMasks] = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> PartMasks:
+        """Open on demand."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close what was opened."""
+        self._stack.close()
+
+    def __call__(self, names: tuple[str, ...], frame: int) -> list[Bools]:
+        """Return the silhouettes (H, W) of one frame, one per camera, with their most likely edges."""
+        span = next(span for span in self._spans if span.first <= frame < span.stop)
+        if span not in self._files:
+            path = self._job.path("silhouettes", "masks", span)
+            self._files[span] = LikeliestMasks(self._stack.enter_context(open_results(path, stage="silhouettes")))
+        return [self._files[span](name, frame - span.first) for name in names]
+
+
+def leftovers(results: Path) -> Iterator[Path]:
+    """Yield the files that killed runs left half-written beside the results."""
+    if results.is_dir():
+        yield from (path for path in results.iterdir() if _HALF_WRITTEN.fullmatch(path.name) and path.is_file())

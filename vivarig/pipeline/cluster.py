@@ -1,0 +1,93 @@
+"""Work spread over a Dask cluster: the parts of each recording are its tasks, done by the same code as locally.
+
+A recording's folder must be seen under the same path by every worker (a shared file system). A worker that dies loses
+nothing but the parts it was in: they are tried again elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from calibration.foundation.errors import InputError, SolveError, VivarigError, one_line
+from capture.recordings.recording import load_recording
+from vivarig.console.progress import relay_progress
+from vivarig.pipeline import RunOptions, StageOutcome, run_recording
+
+__all__ = ["DaskWorkers", "dask_workers", "run_on_cluster"]
+
+_AT_ONCE = 16
+"""Recordings that are coordinated at the same time."""
+
+
+class DaskWorkers:
+    """Runs tasks on a Dask cluster."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        # not pure: the outcome is in files, so that the same call must run again
+        self._executor = client.get_executor(pure=False)
+
+    @property
+    def capacity(self) -> int:
+        """Tasks to hand out at a time: twice the threads of the workers there are now, so that none waits for us."""
+        return 2 * max(1, sum(int(count) for count in self._client.nthreads().values()))
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """Run a task on any worker."""
+        future: Future[Any] = self._executor.submit(_quietly, function, *args)
+        return future
+
+
+def _quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a task without a progress bar on the worker's terminal."""
+    relay_progress(lambda label, done, total: None)
+    return function(*args)
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[DaskWorkers]:
+    """Yield the workers of the Dask scheduler at ``address``."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("running on a cluster needs Dask: in the clone, pip install -e '.[cluster]'") from None
+    try:
+        client = distributed.Client(address, timeout="20s")
+    except OSError:
+        raise InputError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`") from None
+    except ValueError as error:
+        raise InputError(f"--cluster wants an address like tcp://login1:8786, got {address!r} ({error})") from None
+    try:
+        yield DaskWorkers(client)
+    finally:
+        client.close()
+
+
+def run_on_cluster(
+    folders: Sequence[Path],
+    options: RunOptions,
+    *,
+    address: str,
+    on_done: Callable[[int, int], None] | None = None,
+) -> dict[Path, list[StageOutcome] | str]:
+    """Run recordings on the cluster at ``address``; their outcomes, or the error, by folder."""
+    with dask_workers(address) as workers, ThreadPoolExecutor(min(_AT_ONCE, len(folders))) as pool:
+
+        def one(folder: Path) -> list[StageOutcome] | str:
+            try:
+                return run_recording(load_recording(folder), options, workers=workers, show=False)
+            except (VivarigError, OSError) as error:
+                return one_line(error)
+            except RuntimeError as error:
+                return str(SolveError(f"a worker failed: {error}"))
+
+        outcomes: dict[Path, list[StageOutcome] | str] = {}
+        for done, (folder, result) in enumerate(zip(folders, pool.map(one, folders), strict=True), 1):
+            outcomes[folder] = result
+            if on_done is not None:
+                on_done(done, len(folders))
+        return outcomes

@@ -1,0 +1,237 @@
+"""What the results of a recording hold, read once for the report, the viewer and the exporters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.foundation.errors import InputError
+from capture.recordings.masks import first_frame, mask_cameras, read_agreement, read_flags
+from capture.recordings.recording import Recording
+from calibration.foundation.result_files import open_results
+
+__all__ = [
+    "Beads",
+    "Findings",
+    "HullFindings",
+    "SilhouetteFindings",
+    "SkeletonFindings",
+    "TrackFindings",
+    "load_findings",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class SilhouetteFindings:
+    """Of ``silhouettes.h5``: camera names, agreement (T, C) IoU and flags (T, C)."""
+
+    path: Path
+    names: list[str]
+    agreement: Singles
+    flags: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class HullFindings:
+    """Of ``hull.h5``: volume (T,) mm^3, views used (T, C), agreement (T, C), flags (T,)."""
+
+    path: Path
+    volume: Floats
+    views_used: Bools
+    agreement: Floats
+    flags: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, eq=False)
+class TrackFindings:
+    """Of ``track.h5``: trust (T,), reason (T,) with its words, residual and view agreement (T,), markers (T, M, 3).
+
+    ``overlap`` (T, C) is the agreement camera by camera, where the file has it.
+
+    The template's vertices (T, V, 3) stay in the file; see `vertices_at`.
+    """
+
+    path: Path
+    trust: Ints
+    reason: Ints
+    reasons: tuple[str, ...]
+    residual: Floats
+    agreement: Floats
+    overlap: Floats | None
+    marker_names: tuple[str, ...]
+    markers: Floats
+    sigma: Floats | None
+    faces: NDArray[np.int32]
+    frames: int
+
+    def vertices_at(self, frame: int) -> Floats:
+        """Return the template (V, 3) of a frame, mm."""
+        with open_results(self.path, stage="track") as file:
+            return np.asarray(file["vertices"][frame], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SkeletonFindings:
+    """Of ``skeleton.h5``: joints, positions (T, J, 3), rotations wxyz (T, J, 4), coordinates (T, D), sigma (T, J)."""
+
+    path: Path
+    body: str
+    rate_hz: float
+    joint_names: tuple[str, ...]
+    parents: Ints
+    offsets: Floats
+    positions: Floats
+    rotations: Floats
+    coordinate_names: tuple[str, ...]
+    coordinates: Floats
+    sigma: Floats
+    trust: Ints
+    landmark_names: tuple[str, ...]
+    landmarks: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Beads:
+    """Of ``beads.h5``: names and positions (T, B, 3) mm."""
+
+    names: tuple[str, ...]
+    positions: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything that is there; None where a stage has not run.
+
+    ``recording`` begins at the frame that the results begin at, ``first`` of the recording on disk.
+    """
+
+    recording: Recording
+    first: int
+    silhouettes: SilhouetteFindings | None
+    hull: HullFindings | None
+    track: TrackFindings | None
+    skeleton: SkeletonFindings | None
+    beads: Beads | None
+
+    @property
+    def frames(self) -> int:
+        """Number of frames, by whatever stage has run."""
+        if self.skeleton is not None:
+            return len(self.skeleton.positions)
+        if self.track is not None:
+            return self.track.frames
+        if self.silhouettes is not None:
+            return len(self.silhouettes.flags)
+        return len(self.beads.positions) if self.beads is not None else 0
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
+
+
+def _mapped(dataset: h5py.Dataset) -> Floats:
+    """Return a dataset of numbers; one that lies in its file in one piece is mapped, so that only what is used is read.
+
+    Results are replaced, never changed in place: what is mapped stays as it was.
+    """
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.dtype != np.float64 or dataset.size == 0:
+        return np.asarray(dataset[:], dtype=np.float64)
+    return np.memmap(dataset.file.filename, np.float64, "r", offset, dataset.shape)
+
+
+def load_findings(recording: Recording) -> Findings:
+    """Read what the results folder holds."""
+    place = recording.results
+
+    def there(name: str) -> bool:
+        return (place / name).is_file()
+
+    first = first_frame(place / "silhouettes.h5") if there("silhouettes.h5") else 0
+    findings = Findings(
+        recording.from_frame(first),
+        first,
+        _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
+        _hull(place / "hull.h5") if there("hull.h5") else None,
+        _track(place / "track.h5") if there("track.h5") else None,
+        _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
+        _beads(place / "beads.h5") if there("beads.h5") else None,
+    )
+    _check_lengths(findings)
+    return findings
+
+
+def _check_lengths(findings: Findings) -> None:
+    """Refuse results of different frames: their rows would be shown side by side as if they belonged together."""
+    counts = {
+        "silhouettes.h5": None if findings.silhouettes is None else len(findings.silhouettes.flags),
+        "hull.h5": None if findings.hull is None else len(findings.hull.volume),
+        "track.h5": None if findings.track is None else findings.track.frames,
+        "skeleton.h5": None if findings.skeleton is None else len(findings.skeleton.positions),
+    }
+    known = {name: count for name, count in counts.items() if count is not None}
+    if len(set(known.values())) > 1:
+        words = ", ".join(f"{name} {count}" for name, count in known.items())
+        raise InputError(
+            f"{findings.recording.results}: results of different runs (frames: {words}); bring them up to date with "
+            f"`vivarig run {findings.recording.folder}`"
+        )
+
+
+def _silhouettes(path: Path) -> SilhouetteFindings:
+    return SilhouetteFindings(path, mask_cameras(path)[0], read_agreement(path), read_flags(path))
+
+
+def _hull(path: Path) -> HullFindings:
+    with open_results(path, stage="hull") as file:
+        return HullFindings(path, file["volume"][:], file["views_used"][:], file["agreement"][:], file["flags"][:])
+
+
+def _track(path: Path) -> TrackFindings:
+    with open_results(path, stage="track") as file:
+        frames = len(file["trust"])
+        return TrackFindings(
+            path,
+            np.asarray(file["trust"][:], dtype=np.int64),
+            np.asarray(file["reason"][:], dtype=np.int64) if "reason" in file else np.zeros(frames, np.int64),
+            _words(file["reasons"][:]) if "reasons" in file else (),
+            np.asarray(file["residual"][:], dtype=np.float64),
+            np.asarray(file["agreement"][:], dtype=np.float64),
+            np.asarray(file["overlap"][:], dtype=np.float64) if "overlap" in file else None,
+            _words(file["marker_names"][:]),
+            _mapped(file["markers"]),
+            _mapped(file["marker_sigma"]) if "marker_sigma" in file else None,
+            np.asarray(file["faces"][:], dtype=np.int32),
+            frames,
+        )
+
+
+def _skeleton(path: Path) -> SkeletonFindings:
+    with open_results(path, stage="skeleton") as file:
+        return SkeletonFindings(
+            path,
+            str(file.attrs["body"]),
+            float(file.attrs["rate_hz"]),
+            _words(file["joint_names"][:]),
+            np.asarray(file["joint_parents"][:], dtype=np.int64),
+            np.asarray(file["joint_offsets"][:], dtype=np.float64),
+            _mapped(file["positions"]),
+            _mapped(file["rotations"]),
+            _words(file["coordinate_names"][:]),
+            _mapped(file["coordinates"]),
+            _mapped(file["sigma"]),
+            np.asarray(file["trust"][:], dtype=np.int64),
+            _words(file["landmark_names"][:]),
+            _mapped(file["landmarks"]),
+        )
+
+
+def _beads(path: Path) -> Beads:
+    with open_results(path, stage="beads") as file:
+        return Beads(_words(file["names"][:]), _mapped(file["positions"]))

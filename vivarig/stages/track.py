@@ -1,0 +1,339 @@
+"""Tracking in parts: each part finds the subject for itself and is tracked a few frames beyond its ends.
+
+A part that does not agree with a neighbour who fits better is tracked once more from that neighbour's pose (the phase
+``mend``); what still disagrees is marked when the parts are joined.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bytes
+from calibration.foundation.errors import InputError
+from calibration.foundation.spans import Span
+from capture.recordings.masks import first_frame, mask_cameras
+from capture.recordings.recording import Footage
+from capture.recordings.video import read_frames
+from skeleton.bodies import BODIES
+from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver
+from tracking.adapting.shape_search import Adaptation, adapt_shape
+from tracking.fitting.solver import FrameSolver
+from tracking.observations.contours import Observation, observe
+from tracking.observations.feature_tracks import FeatureTracks, follow
+from tracking.sequence.track_file import write_track
+from tracking.sequence.track_joining import (
+    SEAM_TOLERANCE,
+    Piece,
+    compare,
+    join_tracks,
+    mean_agreement,
+    pose_at,
+)
+from tracking.sequence.tracker import Track, Tracker, TrackerSettings
+from tracking.sequence.trust import plausible_size
+from tracking.subjects.subject import Subject, load_subject, scaled_subject
+from vivarig.commands import track as verb
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
+from vivarig.jobs.cutting import MARGIN
+from vivarig.jobs.job import Job, PartMasks
+
+__all__ = ["join", "prepare", "work"]
+
+_LOOKS = 12
+_SHAPE_LOOKS = 7
+_TEXTURE_VIEWS = 4
+"""Cameras in which marks are followed, spread over the rig: four see all sides, and decoding is what texture costs."""
+_KEPT_BYTES = 96_000_000
+"""Prepared silhouettes that one worker keeps: a frame is looked at three times and more."""
+_UP = np.array([0.0, 0.0, 1.0])
+Look = Callable[[int], Observation]
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """What all parts share: the subject's size against its template, and where it was found on the way.
+
+    Attributes:
+        scale: size of the subject.
+        found: where it is in some frames.
+        adaptation: its lengths and girths, if they were looked for.
+    """
+
+    scale: float
+    found: tuple[Found, ...] = ()
+    adaptation: Adaptation | None = None
+
+
+def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
+    """Estimate the subject's size and shape from frames of the given parts; None where they show too little of it."""
+    arguments = job.plans["track"].arguments
+    name = subject_name(job)
+    subject = load_subject(name, base=job.folder)
+    known = arguments.scale != "auto"
+    shaped = name in BODIES and not arguments.no_adapt
+    if known and not shaped:
+        return _Prepared(given_scale(arguments.scale))
+    frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
+    with PartMasks(job) as masks:
+        rig = _rig(job)
+        look = _Looks(masks, rig)
+        seen = {frame: look(frame).seen for frame in frames}
+        best = max(seen.values(), default=0)
+        if best < 2:
+            return None
+        good = [frame for frame, count in seen.items() if count == best]
+        scale, found = given_scale(arguments.scale) if known else 1.0, tuple[Found, ...]()
+        if not known:
+            ends = sorted({good[0], good[-1]})
+            spreads = (0.05,) if shaped else (0.05, 0.02)
+            scale, at = find_scale_and_poses(subject, rig, look, ends, up=_UP, spreads=spreads)
+            found = tuple(at)
+        if not shaped:
+            return _Prepared(scale, found)
+        chosen = sorted({good[k] for k in np.linspace(0, len(good) - 1, min(len(good), _SHAPE_LOOKS)).astype(int)})
+        adaptation = adapt_shape(subject, rig, look, chosen, scale=scale, up=_UP, known=found, fixed_lengths=known)
+        return _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
+
+
+def work(job: Job, phase: str, span: Span) -> None:
+    """Track one part, or track it once more from a neighbour who knows better."""
+    if phase == "mend":
+        _mend(job, span)
+        return
+    arguments = job.plans["track"].arguments
+    wide = _wide(job, span)
+    with PartMasks(job) as masks:
+        rig = _rig(job)
+        look = _Looks(masks, rig)
+        start = _start(job, span, look)
+        if start is None:
+            return  # nothing to track here: the part leaves no file
+        frame, known = start
+        subject, solver = _solver(job, rig)
+        with progress_callback(f"track {span}") as on_progress:
+            track = _tracker(arguments, solver, rig).track(
+                lambda row: look(wide.first + row),
+                len(wide),
+                start=frame - wide.first,
+                guess=None if known is None else (known.pose, known.latent),
+                texture=_texture(job, masks, rig, wide),
+                on_progress=on_progress,
+            )
+        if known is not None:
+            track = replace(track, lead=known.lead)
+    _write(job, job.path("track", phase, span), track, subject, solver)
+
+
+def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
+    """Return the frame to start at: the one asked for, one where the subject is known, or the best seen one.
+
+    Of frames that are seen equally well the one nearest to the middle is taken. None where no frame is seen by two
+    cameras.
+    """
+    asked = job.plans["track"].arguments.start
+    if asked is not None and span.first <= asked < span.stop:
+        return int(asked), None
+    for known in job.prepared("track").found:
+        if span.first <= known.frame < span.stop:
+            return known.frame, known
+    middle = (span.first + span.stop - 1) / 2
+    seen = {frame: look(frame).seen for frame in _spread(span, 24)}
+    best = max(seen, key=lambda frame: (seen[frame], -abs(frame - middle)))
+    return (best, None) if seen[best] >= 2 else None
+
+
+def _mend(job: Job, span: Span) -> None:
+    """Track a part again from the end of a neighbour that disagrees and fits better; keep it if it fits better."""
+    spans = job.spans("track")
+    index = spans.index(span)
+    here = _piece(job, span, "track")
+    rig = _rig(job)
+    subject, solver = _solver(job, rig)
+    best = mean_agreement(here)
+    wide = _wide(job, span)
+    for other, frame in ((index - 1, span.first), (index + 1, span.stop - 1)):
+        if not 0 <= other < len(spans):
+            continue
+        neighbour = _piece(job, spans[other], "track")
+        pair = (neighbour, here) if other < index else (here, neighbour)
+        seam = compare(*pair)
+        theirs, ours = (seam.left, seam.right) if other < index else (seam.right, seam.left)
+        agrees = seam.distance <= SEAM_TOLERANCE * solver.unit
+        if here.path is not None and (agrees or not theirs > ours):
+            continue
+        guess = pose_at(neighbour, frame)
+        if guess is None:
+            continue
+        with PartMasks(job) as masks:
+            look = _Looks(masks, rig)
+            track = _tracker(job.plans["track"].arguments, solver, rig).track(
+                lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
+                len(wide),
+                start=frame - wide.first,
+                guess=guess,
+                texture=_texture(job, masks, rig, wide),
+            )
+        reached = float(np.nan_to_num(track.agreement[span.first - wide.first : span.stop - wide.first]).mean())
+        if reached > best:
+            best = reached
+            _write(job, job.path("track", "mend", span), track, subject, solver)
+
+
+def join(job: Job) -> CommandReport:
+    """Put the parts together and judge the whole."""
+    arguments = job.plans["track"].arguments
+    spans = job.spans("track")
+    pieces = [_piece(job, span, "mend") for span in spans]
+    _, solver = _solver(job, _rig(job))
+    prepared: _Prepared = job.prepared("track")
+    parameters = {
+        "subject": subject_name(job), "scale": prepared.scale, "smooth": arguments.smooth, "parts": len(spans),
+        "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
+        "texture": not arguments.no_texture,
+    }  # fmt: skip
+    target = job.recording.results / "track.h5"
+    # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
+    plausible = plausible_size(subject_name(job), prepared.scale)
+    seams = join_tracks(
+        target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
+    )
+    apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
+    return verb.summary(
+        target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0)
+    )
+
+
+def subject_name(job: Job) -> str:
+    """Return the subject that the option or the recording names."""
+    name = job.plans["track"].arguments.subject or job.recording.subject
+    if not name:
+        raise InputError(f"{job.folder}: recording.toml names no subject; give --subject mouse|rat|human|FOLDER")
+    return str(name)
+
+
+def given_scale(words: str) -> float:
+    """Return a scale given as text."""
+    try:
+        scale = float(words)
+    except ValueError:
+        raise InputError(f"--scale wants a number or auto, got {words!r}") from None
+    if not 0.2 < scale < 5.0:
+        raise InputError(f"--scale must lie between 0.2 and 5, got {scale:g}")
+    return scale
+
+
+def _own(job: Job, span: Span) -> Span:
+    """Return the frames of a silhouette part that are to be tracked."""
+    spans = job.spans("track")
+    return Span(max(span.first, spans[0].first), min(span.stop, spans[-1].stop))
+
+
+def _wide(job: Job, span: Span) -> Span:
+    spans = job.spans("track")
+    return span.widened(MARGIN, Span(spans[0].first, spans[-1].stop))
+
+
+def _spread(span: Span, count: int) -> list[int]:
+    if len(span) <= 0:
+        return []
+    return sorted({int(f) for f in np.linspace(span.first, span.stop - 1, min(len(span), count))})
+
+
+def _rig(job: Job) -> Rig:
+    names, _ = mask_cameras(job.path("silhouettes", "masks", job.spans("silhouettes")[0]))
+    return job.recording.need_rig().subset(names)
+
+
+class _Looks:
+    """Silhouettes of any frame, prepared for the solver; those of a part are kept, as far as memory allows."""
+
+    def __init__(self, masks: PartMasks, rig: Rig) -> None:
+        self._masks, self._names = masks, tuple(rig.names)
+        self._kept: dict[int, Observation] = {}
+        self._room = _KEPT_BYTES
+
+    def __call__(self, frame: int) -> Observation:
+        """Return what all cameras saw in a frame."""
+        if frame not in self._kept:
+            look = observe(self._masks(self._names, frame))
+            self._kept[frame] = look
+            self._room -= look.nbytes
+            while self._room < 0 and len(self._kept) > 1:
+                self._room += self._kept.pop(next(iter(self._kept))).nbytes
+        return self._kept[frame]
+
+
+def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
+    """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
+    if job.plans["track"].arguments.no_texture:
+        return None
+    sources = {footage.name: footage for footage in footage_of(job)}
+    count = min(len(rig), _TEXTURE_VIEWS)
+    followed = {rig.names[k * len(rig) // count] for k in range(count)}
+    streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
+    return follow(
+        (
+            [next(stream, None) for stream in streams],
+            [masks((name,), frame)[0] if name in followed else None for name in rig.names],
+        )
+        for frame in range(span.first, span.stop)
+    )
+
+
+def footage_of(job: Job) -> tuple[Footage, ...]:
+    """Return the cameras' images from the first one on whose silhouettes were cut out."""
+    if "silhouettes" in job.plans:
+        first = int(job.plans["silhouettes"].arguments.start)
+    else:
+        first = first_frame(job.recording.results / "silhouettes.h5")
+    return job.recording.from_frame(first).footage
+
+
+def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
+    """Yield a camera's grey images of some of the recording's frames, None where it has none."""
+    offset = round(footage.offset_frames)
+    for _ in range(span.first + offset, min(span.stop + offset, 0)):
+        yield None
+    for _, image in read_frames(footage.source, max(0, span.first + offset), span.stop + offset, gray=True):
+        yield image
+
+
+def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
+    prepared: _Prepared = job.prepared("track")
+    if prepared.adaptation is not None and prepared.adaptation.subject is not None:
+        subject = prepared.adaptation.subject
+    else:
+        subject = _sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on)
+    return subject, make_solver(subject, rig)
+
+
+@lru_cache(maxsize=1)
+def _sized(name: str, folder: Path, scale: float, rests_on: str) -> Subject:
+    subject = load_subject(name, base=folder)
+    return subject if scale == 1.0 else scaled_subject(subject, scale)
+
+
+def _tracker(arguments: argparse.Namespace, solver: FrameSolver, rig: Rig) -> Tracker:
+    return Tracker(solver, rig, settings=TrackerSettings(smooth_sweeps=max(arguments.smooth, 0)))
+
+
+def _write(job: Job, path: Path, track: Track, subject: Subject, solver: FrameSolver) -> None:
+    write_track(path, track, subject, solver, rate_hz=job.recording.rate_hz, parameters={})
+
+
+def _piece(job: Job, span: Span, phase: str) -> Piece:
+    """Return a part as tracked, or as mended where that was better."""
+    path: Path | None = job.path("track", phase, span)
+    if phase == "mend" and not job.path("track", "mend", span).is_file():
+        path = job.path("track", "track", span)
+    assert path is not None
+    return Piece(path if path.is_file() else None, _wide(job, span).first, span.first, span.stop)
