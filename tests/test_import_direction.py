@@ -19,7 +19,7 @@ ORDER = (
     "capture.silhouettes.subjects", "capture.silhouettes", "capture.studio.scene", "capture.studio.light",
     "capture.studio.xray", "capture.studio.films",
     "tracking.quads", "tracking.priors", "tracking.subjects", "tracking.observations", "tracking.terms",
-    "tracking.fitting", "tracking.sequence", "tracking.adapting", "tracking.beads",
+    "tracking.fitting", "tracking.limbs", "tracking.sequence", "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
     "vivarig.report", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage",
     "vivarig.viewer", "vivarig.api", "vivarig.commands", "vivarig.cli",

@@ -44,10 +44,10 @@ class Settings:
     samples: int = 160
     coarse_samples: int = 100
     reach: float = 4.0
-    shift_sigma: float = 10.0
-    turn_sigma: float = 0.07
+    shift_sigma: float = 30.0
+    turn_sigma: float = 0.2
     variance_weight: float = 1.0
-    pair_weight: float = 1.0
+    pair_weight: float = 0.3
     pair_shift: float = 4.0
     pair_turn: float = 0.04
     bend: float = 0.01

@@ -24,6 +24,9 @@ from calibration.geometry.transforms import rotation_from_vector, vector_from_ro
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.limbs.chains import limbs_of
+from tracking.limbs.evidence import LimbEvidence
+from tracking.limbs.search import LimbSearch
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.quads.oriented_quads import QuadPose
@@ -51,6 +54,8 @@ class TrackerSettings:
             thousandths.
         mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
             above or below it, thousandths.
+        limb: a limb explained worse than this (`LimbSight.bad`) is looked for alone.
+        limb_starts: poses of a limb that are fitted then.
         believed: a given pose that overlaps less than this is doubted, and the subject looked for.
         restarts: False switches all second attempts off (for ablation).
     """
@@ -66,6 +71,8 @@ class TrackerSettings:
     mark_gate: float = 40.0
     mark_hold: float = 200.0
     mark_lift: float = 15.0
+    limb: float = 0.03
+    limb_starts: int = 4
     believed: float = 0.85
     restarts: bool = True
 
@@ -133,6 +140,9 @@ class Tracker:
         self.settings = settings or TrackerSettings()
         self._centres = np.array([camera.centre for camera in rig.cameras])
         self.finder = Finder(solver, rig, np.array([0.0, 0.0, 1.0]) if up is None else up)
+        self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.rig))
+        self._limb_search = LimbSearch(self.evidence)
+        self._patience = Patience(len(self.evidence.limbs))
 
     def track(
         self,
@@ -177,8 +187,11 @@ class Tracker:
             fits[start] = self._from_guess(observe(start), guess)
         else:
             first, lead = self._start(observe, frames, start, fits)
+        if self.settings.restarts and (found := fits[first]) is not None:
+            fits[first] = self.mend_limbs(observe(first), found)
         done = 1
         for way in (1, -1):
+            self._patience.forget()
             before: FrameFit | None = None
             current = fits[first]
             level = [fits[first].agreement] if fits[first] is not None else []  # type: ignore[union-attr]
@@ -265,7 +278,29 @@ class Tracker:
         if best.agreement < usual - settings.search:
             found, _ = self.finder.find(observation, keep=8, finish=2)
             best = _better(best, found)
-        return best
+        return self.mend_limbs(observation, best)
+
+    def mend_limbs(self, observation: Observation, fit: FrameFit, beside: tuple[FrameFit | None, ...] = ()) -> FrameFit:
+        """Look for the limbs that the silhouettes contradict, worst first: as in frames beside, and anew."""
+        bad = self.evidence.sight(observation, fit.pose).bad
+        for limb in np.argsort(-bad, kind="stable"):
+            if bad[limb] < self.settings.limb:
+                break
+            starts = [
+                self.evidence.limbs.moved(fit.pose, int(limb), other.pose) for other in beside if other is not None
+            ]
+            anew = self._patience.allows(int(limb))
+            if anew:
+                starts += self._limb_search.propose(observation, fit.pose, int(limb), self.settings.limb_starts)
+            best = fit
+            for trial in self._limb_search.fit(observation, starts):
+                best = _better(best, trial)
+            if anew:
+                self._patience.note(int(limb), best is not fit)
+            if best is not fit:
+                fit = best
+                bad = np.minimum(bad, self.evidence.sight(observation, fit.pose).bad)
+        return fit
 
     def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
         share = self.settings.velocity
@@ -281,7 +316,7 @@ class Tracker:
         """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved."""
         known = [fit.agreement for fit in fits if fit is not None]
         usual = float(np.median(known))
-        improved = False
+        improved = self._repair_limbs(observe, fits)
         order = range(len(fits))
         for way, frames in ((1, order), (-1, reversed(order))):
             for frame in frames:
@@ -298,6 +333,21 @@ class Tracker:
                 if better is trial:
                     fits[frame] = trial
                     improved = True
+        return improved
+
+    def _repair_limbs(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
+        """Try limbs that the silhouettes contradict as they are in the frames beside, from both ends of a stretch."""
+        improved = False
+        self._patience.forget()
+        for way in (1, -1):
+            for frame in range(len(fits))[::way]:
+                fit = fits[frame]
+                beside = frame - way
+                if fit is None or not 0 <= beside < len(fits):
+                    continue
+                better = self.mend_limbs(observe(frame), fit, (fits[beside],))
+                improved |= better is not fit
+                fits[frame] = better
         return improved
 
     def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
@@ -410,6 +460,27 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
 def _better(first: FrameFit, second: FrameFit) -> FrameFit:
     """The fit with the higher overlap, less what it pays for leaving the prior."""
     return second if _score(second) > _score(first) + 1e-4 else first
+
+
+class Patience:
+    """How often a limb is looked for anew: after a search in vain the next ones are ever rarer."""
+
+    def __init__(self, limbs: int) -> None:
+        self._wait, self._left = np.zeros(limbs, np.int64), np.zeros(limbs, np.int64)
+
+    def forget(self) -> None:
+        """Begin afresh."""
+        self._wait[:], self._left[:] = 0, 0
+
+    def allows(self, limb: int) -> bool:
+        """Say whether a limb may be looked for in this frame."""
+        self._left[limb] -= 1
+        return bool(self._left[limb] < 0)
+
+    def note(self, limb: int, found: bool) -> None:
+        """Remember whether a search brought anything."""
+        self._wait[limb] = 0 if found else min(2 * int(self._wait[limb]) + 1, 15)
+        self._left[limb] = self._wait[limb]
 
 
 def _score(fit: FrameFit) -> float:

@@ -1,0 +1,129 @@
+"""Limbs of the built-in human: which there are, what silhouettes say of them, and how a lost arm is found again."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from example_rigs import looking_at_origin
+
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from tracking.adapting.scale_search import make_solver
+from tracking.limbs.chains import Limbs, limbs_of
+from tracking.limbs.evidence import LimbEvidence
+from tracking.observations.contours import Observation, observe
+from tracking.observations.rasteriser import cast_masks
+from tracking.quads.body_rig import builtin_attachment
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.tracker import Tracker
+from tracking.subjects.subject import Subject, builtin_subject
+
+
+@cache
+def human() -> Subject:
+    return builtin_subject("human")
+
+
+@cache
+def limbs() -> Limbs:
+    return limbs_of(human().cage_rig.rig)
+
+
+def rig() -> Rig:
+    """Four cameras around the origin, 4 m away."""
+    lens = PinholeLens((320, 320), np.array([[500.0, 0, 160], [0, 500.0, 160], [0, 0, 1]]), np.zeros(5))
+    places = [4000.0 * np.array([np.cos(a), np.sin(a), 0.2]) for a in (0.3, 1.9, 3.4, 5.0)]
+    return Rig(tuple(LensCamera(f"cam{k}", lens, looking_at_origin(at)) for k, at in enumerate(places)))
+
+
+@cache
+def scene() -> tuple[QuadPose, tuple[Bools, ...]]:
+    """A pose with an arm stretched out sideways, and its silhouettes."""
+    rest = human().cage_rig.rig.rest
+    pose = arm_turned(QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0)), 1.2)
+    vertices = human().cage_rig.deform(human().outline_template.binding, pose)
+    return pose, tuple(cast_masks(rig(), vertices, human().outline_template.faces))
+
+
+def arm_turned(pose: QuadPose, angle: float) -> QuadPose:
+    """Turn the left arm about its first quad, sideways."""
+    chain = limbs().chains[limbs().names.index("left_arm")]
+    turn = rotation_from_vector(np.array([angle, 0.0, 0.0]))
+    rotations, centres = pose.rotations.copy(), pose.centres.copy()
+    rotations[chain] = turn @ pose.rotations[chain]
+    centres[chain] = pose.centres[chain[0]] + (pose.centres[chain] - pose.centres[chain[0]]) @ turn.T
+    return QuadPose(rotations, centres)
+
+
+def seen() -> Observation:
+    return observe(list(scene()[1]))
+
+
+@pytest.mark.parametrize("body", ["human", "mouse", "rat"])
+def test_every_body_has_trunk_head_and_four_limbs(body: str) -> None:
+    found = limbs_of(builtin_attachment(body).rig)
+    ends = ("arm", "leg") if body == "human" else ("fore_limb", "hind_limb")
+    wanted = {"trunk", "head", *(f"{side}_{end}" for side in ("left", "right") for end in ends)}
+    assert set(found.names) == wanted | (set() if body == "human" else {"tail"})
+    assert found.names[0] == "trunk"
+    assert sorted(np.concatenate(found.chains)) == list(range(len(found.of_quad)))
+
+
+def test_points_belong_to_the_limb_that_carries_them() -> None:
+    owner = dict(zip(human().joint_names, limbs().of_points(human().joint_binding), strict=True))
+    for joint, limb in (("left_wrist", "left_arm"), ("right_knee", "right_leg"), ("head", "head"), ("pelvis", "trunk")):
+        assert limbs().names[owner[joint]] == limb
+
+
+def test_a_moved_limb_hangs_on_the_trunk_as_in_the_other_pose() -> None:
+    pose = scene()[0]
+    limb = limbs().names.index("left_arm")
+    turned = RigidTransform(rotation_from_vector(np.array([0.2, 0.3, 1.0])), np.array([10.0, 20.0, 30.0]))
+    other = QuadPose(turned.rotation @ pose.rotations, turned.apply(pose.centres))
+    hanging = limbs().moved(arm_turned(pose, -1.0), limb, other)
+    assert np.allclose(hanging.centres, pose.centres)
+    assert np.allclose(hanging.rotations, pose.rotations)
+
+
+def test_silhouettes_speak_against_a_wrong_arm() -> None:
+    pose, _ = scene()
+    evidence = LimbEvidence(make_solver(human(), rig()), limbs())
+    arm = limbs().names.index("left_arm")
+    assert evidence.sight(seen(), pose).bad.max() < 0.01
+    wrong = evidence.sight(seen(), arm_turned(pose, -1.2)).bad
+    assert wrong[arm] > 0.1
+    assert wrong[arm] > 4 * np.delete(wrong, arm).max()
+
+
+def test_an_erased_arm_stands_in_empty_air() -> None:
+    pose, masks = scene()
+    evidence = LimbEvidence(make_solver(human(), rig()), limbs())
+    arm = limbs().names.index("left_arm")
+    erased = []
+    for view, mask in zip(evidence.draw(seen(), pose), masks, strict=True):
+        assert view is not None
+        gone = mask.copy()
+        rows, columns = np.nonzero(view.limbs[arm])
+        gone[rows * view.step + int(view.top), columns * view.step + int(view.left)] = False
+        erased.append(gone)
+    assert evidence.sight(observe(erased), pose).outside[arm].max() > 0.3
+
+
+def test_a_lost_arm_is_found_without_the_rest() -> None:
+    pose, _ = scene()
+    tracker = Tracker(make_solver(human(), rig()), rig())
+    start = arm_turned(pose, -1.2)
+    lost = tracker.solver.fit(seen(), start, tracker.solver.prior.back(_vector(tracker, start)), latent_steps=False)
+    hand = human().cage_rig.rig.quad_names.index("left_hand")
+    assert np.linalg.norm(lost.pose.centres[hand] - pose.centres[hand]) > 200
+    found = tracker.mend_limbs(seen(), lost)
+    assert np.linalg.norm(found.pose.centres[hand] - pose.centres[hand]) < 60
+    assert found.agreement > lost.agreement + 0.02
+
+
+def _vector(tracker: Tracker, pose: QuadPose) -> np.ndarray:
+    return np.asarray(tracker.solver.prior.chart.to_vector(pose.rotations, pose.centres)[1])

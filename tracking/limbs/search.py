@@ -1,0 +1,134 @@
+"""A limb that the silhouettes contradict is looked for alone, the rest of the body as it is.
+
+Many ways in which the limb may hang on the trunk are tried: shapes of the limb and directions at its root as in the
+prior's training poses, taken apart and turned further, so that poses are tried which no training pose shows as a whole.
+Each is scored by points on the limb alone: good where silhouette lies that the rest of the body does not explain, bad
+in empty air. The best few, different from each other, are starts for the solver.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from tracking.fitting.initialisation import spread_poses
+from tracking.fitting.solver import FrameFit
+from tracking.limbs.evidence import LimbEvidence, ViewDrawing, projected
+from tracking.observations.contours import Observation
+from tracking.priors.prior import project_pose
+from tracking.quads.oriented_quads import QuadPose
+
+__all__ = ["LimbSearch"]
+
+SHAPES, WAYS = 14, 16
+"""Shapes of a limb tried, and directions at its root."""
+FURTHER = (0.6, 0.6, 1.2, 1.2)
+"""How far each direction is turned further, about any axis, rad."""
+POINTS = 60
+"""Points on a limb that score it."""
+EMPTY = 60.0
+"""Distance in empty air from which on a point is as bad as can be, thousandths of the size."""
+
+
+class LimbSearch:
+    """Proposes poses of one limb at a time."""
+
+    def __init__(self, evidence: LimbEvidence) -> None:
+        self.evidence = evidence
+        solver = evidence.solver
+        prior = solver.prior
+        self._empty = EMPTY * solver.unit
+        identity = RigidTransform(np.eye(3), np.zeros(3))
+        rotations, centres = prior.chart.from_vector(identity, prior.training_poses)
+        self._known = [self._candidates(limb, rotations, centres) for limb in range(len(evidence.limbs))]
+        rest = solver.cage_rig.rig
+        self._points: list[tuple[Floats, Floats]] = []
+        for limb, chain in enumerate(evidence.limbs.chains):
+            own = np.flatnonzero(evidence.of_vertex == limb)
+            own = own[np.linspace(0, len(own) - 1, min(POINTS, len(own))).astype(int)]
+            at = solver.coarse.vertices[own]
+            nearest = np.argmin(np.linalg.norm(at[:, None] - rest.centres[chain][None], axis=2), axis=1)
+            local = np.einsum("pji,pj->pi", rest.rotations[chain][nearest], at - rest.centres[chain][nearest])
+            self._points.append((nearest, local))
+
+    def _candidates(self, limb: int, rotations: Floats, centres: Floats) -> tuple[Floats, Floats]:
+        """Rotations (N, K, 3, 3) and centres (N, K, 3) of a limb's quads, seen from the quad it hangs on."""
+        limbs, unit = self.evidence.limbs, 100.0 * self.evidence.solver.unit
+        chain, parent = limbs.chains[limb], int(limbs.parents[limb])
+        if limb == 0:
+            return np.zeros((0, len(chain), 3, 3)), np.zeros((0, len(chain), 3))
+        to_parent = rotations[:, parent].transpose(0, 2, 1)
+        first = to_parent @ rotations[:, chain[0]]
+        at = np.einsum("nij,nj->ni", to_parent, centres[:, chain[0]] - centres[:, parent])
+        to_first = rotations[:, chain[0]].transpose(0, 2, 1)
+        shape_r = to_first[:, None] @ rotations[:, chain]
+        shape_c = np.einsum("nij,nkj->nki", to_first, centres[:, chain] - centres[:, chain[:1]])
+        shapes = spread_poses(shape_c.reshape(len(shape_c), -1) / unit, SHAPES)
+        ways = spread_poses(first.reshape(len(first), -1), WAYS)
+        random = np.random.default_rng(17 + limb)
+        all_r, all_c = [], []
+        for way in ways:
+            turns = [np.eye(3)]
+            for angle in FURTHER:
+                axis = random.normal(size=3)
+                turns.append(rotation_from_vector(angle * axis / np.linalg.norm(axis)))
+            for turn in turns:
+                base = turn @ first[way]
+                all_r.append(base @ shape_r[shapes])
+                all_c.append(at[way] + np.einsum("ij,nkj->nki", base, shape_c[shapes]))
+        return np.concatenate(all_r), np.concatenate(all_c)
+
+    def propose(self, observation: Observation, pose: QuadPose, limb: int, count: int) -> list[QuadPose]:
+        """Return up to ``count`` poses that differ from the given one, and from each other, in one limb."""
+        evidence = self.evidence
+        rotations, centres = self._known[limb]
+        if not len(rotations):
+            return []
+        chain, parent = evidence.limbs.chains[limb], int(evidence.limbs.parents[limb])
+        held = pose.rotations[parent]
+        turned = held @ rotations
+        moved = pose.centres[parent] + centres @ held.T
+        nearest, local = self._points[limb]
+        points = moved[:, nearest] + np.einsum("npij,pj->npi", turned[:, nearest], local)
+        score = np.zeros(len(points))
+        for drawn, camera in zip(evidence.draw(observation, pose), evidence.solver.camera_rows, strict=True):
+            if drawn is not None:
+                pixels = projected(points.reshape(-1, 3), camera)
+                score += self._score(drawn, limb, pixels).reshape(len(points), -1).mean(axis=1)
+        chosen: list[int] = []
+        apart = 60.0 * evidence.solver.unit
+        for index in np.argsort(-score, kind="stable"):
+            away = [np.linalg.norm(moved[index] - moved[other], axis=1).mean() for other in chosen]
+            if all(distance > apart for distance in away):
+                chosen.append(int(index))
+            if len(chosen) == count:
+                break
+        result = []
+        for index in chosen:
+            new_r, new_c = pose.rotations.copy(), pose.centres.copy()
+            new_r[chain], new_c[chain] = turned[index], moved[index]
+            result.append(QuadPose(new_r, new_c))
+        return result
+
+    def _score(self, drawn: ViewDrawing, limb: int, pixels: Floats) -> Floats:
+        """Value (N,) of points of a limb in one view: 1 on unexplained silhouette, down to -1 in empty air."""
+        others = np.delete(drawn.limbs, limb, axis=0).any(axis=0)
+        value = np.where((drawn.mask > 0) & ~others, 1.0, 0.0)
+        value -= np.minimum(drawn.emptiness() / (self._empty * drawn.rate), 1.0)
+        height, width = value.shape
+        at = np.floor((np.nan_to_num(pixels, nan=-1e9) - [drawn.left, drawn.top]) / drawn.step).astype(np.int64)
+        inside = (at >= 0).all(axis=1) & (at[:, 0] < width) & (at[:, 1] < height)
+        found = np.full(len(at), -1.0)
+        found[inside] = value[at[inside, 1], at[inside, 0]]
+        return found
+
+    def latent_of(self, pose: QuadPose) -> Floats:
+        """Return the latent point (d,) nearest to a pose."""
+        prior = self.evidence.solver.prior
+        return project_pose(prior, prior.chart.to_vector(pose.rotations, pose.centres)[1], starts=2, iterations=10)
+
+    def fit(self, observation: Observation, starts: list[QuadPose]) -> list[FrameFit]:
+        """Fit a frame anew from poses that differ in one limb."""
+        solver = self.evidence.solver
+        return [solver.fit(observation, start, self.latent_of(start), latent_steps=False) for start in starts]
