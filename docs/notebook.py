@@ -35,7 +35,7 @@ both = trusted[1:] & trusted[:-1]
 print(f"root: {np.nanmean(steps[both]):.0f} mm/s on average" if both.any() else "root: no two trusted frames in a row")
 
 # %% One stage again with another option: only what depends on it is done anew (uncomment to try)
-# vivarig.run(folder, hull={"voxel": 1.5})
+# vivarig.run(folder, hull=vivarig.HullOptions(voxel_mm=1.5))
 
 # %% Against the truth, where there is one
 if (folder / "truth.h5").is_file():

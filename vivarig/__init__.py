@@ -1,11 +1,13 @@
 """Markerless 3D motion capture of rodents and people from calibrated cameras.
 
     import vivarig
+    from vivarig import HullOptions
 
-    vivarig.run("mouse_07")                      # all stages, resumable
-    vivarig.hull("mouse_07", voxel=1.5)          # one stage, options as on the command line
-    results = vivarig.load_results("mouse_07")   # arrays for a notebook
-    scores = vivarig.evaluate("mouse_07")        # mean joint error against truth, mm
+    vivarig.run("mouse_07", hull=HullOptions(voxel_mm=2))   # all stages, resumable
+    vivarig.track("mouse_07")                               # one stage, options as in recording.toml
+    results = vivarig.load_results("mouse_07")              # arrays with names, for a notebook
+    scores = vivarig.evaluate("mouse_07")                   # mean joint error against truth, mm
+    vivarig.export("mouse_07", "mouse_07.c3d")              # for another program
 
 The libraries below it are importable by themselves: `calibration`, `skeleton`, `capture`, `tracking`.
 """
@@ -19,7 +21,19 @@ from vivarig.version import __version__
 
 if TYPE_CHECKING:
     from vivarig.api import (
+        CommandReport,
+        ExportOptions,
+        Findings,
+        HullOptions,
+        JointScores,
+        Recording,
+        ReportOptions,
+        SilhouetteOptions,
+        SkeletonOptions,
+        StageOutcome,
+        TrackOptions,
         evaluate,
+        export,
         hull,
         load_results,
         open_recording,
@@ -31,8 +45,20 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CommandReport",
+    "ExportOptions",
+    "Findings",
+    "HullOptions",
+    "JointScores",
+    "Recording",
+    "ReportOptions",
+    "SilhouetteOptions",
+    "SkeletonOptions",
+    "StageOutcome",
+    "TrackOptions",
     "__version__",
     "evaluate",
+    "export",
     "hull",
     "load_results",
     "open_recording",

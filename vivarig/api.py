@@ -1,7 +1,7 @@
 """The steps of the command line as functions, for notebooks and scripts.
 
-A stage function takes the recording folder and, as keywords, the options of its verb (``--no-scaling`` becomes
-``no_scaling=True``); it writes the stage's result file and returns its `CommandReport`.
+A stage function takes the recording folder and the stage's typed options; it writes the stage's result file and returns
+its `CommandReport`. Without options, those of recording.toml hold.
 """
 
 from __future__ import annotations
@@ -12,13 +12,36 @@ from capture.recordings.recording import Recording, load_recording
 from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.scores import common_joints, load_estimate, load_joint_map, load_truth
+from vivarig.export.files import ExportOptions, export_file
 from vivarig.jobs.cutting import LENGTH
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
-from vivarig.pipeline.stages import options_of, run_stage
+from vivarig.pipeline.stages import run_whole
+from vivarig.pipeline.standalone import run_one_stage
 from vivarig.results.findings import Findings, load_findings
+from vivarig.stages.options import (
+    HullOptions,
+    ReportOptions,
+    SilhouetteOptions,
+    SkeletonOptions,
+    StageOptions,
+    TrackOptions,
+    own_options,
+)
 
 __all__ = [
+    "CommandReport",
+    "ExportOptions",
+    "Findings",
+    "HullOptions",
+    "JointScores",
+    "Recording",
+    "ReportOptions",
+    "SilhouetteOptions",
+    "SkeletonOptions",
+    "StageOutcome",
+    "TrackOptions",
     "evaluate",
+    "export",
     "hull",
     "load_results",
     "open_recording",
@@ -35,38 +58,36 @@ def open_recording(folder: Path | str) -> Recording:
     return load_recording(folder)
 
 
-def _words(options: dict[str, object]) -> dict[str, str]:
-    kept = {key.replace("_", "-"): value for key, value in options.items() if value is not None and value is not False}
-    return {key: "true" if value is True else str(value) for key, value in kept.items()}
-
-
-def _stage(name: str, folder: Path | str, options: dict[str, object]) -> CommandReport:
-    return run_stage(name, options_of(name, _words(options), Path(folder)))
-
-
-def silhouettes(folder: Path | str, **options: object) -> CommandReport:
+def silhouettes(
+    folder: Path | str, options: SilhouetteOptions | None = None, *, workers: int | None = None
+) -> CommandReport:
     """Cut the subject out of the videos (``vivarig silhouettes``)."""
-    return _stage("silhouettes", folder, options)
+    recording = load_recording(folder)
+    return run_whole(recording, options or own_options(recording, SilhouetteOptions), workers)
 
 
-def hull(folder: Path | str, **options: object) -> CommandReport:
+def hull(folder: Path | str, options: HullOptions | None = None, *, workers: int | None = None) -> CommandReport:
     """Reconstruct the visual hulls (``vivarig hull``)."""
-    return _stage("hull", folder, options)
+    recording = load_recording(folder)
+    return run_whole(recording, options or own_options(recording, HullOptions), workers)
 
 
-def track(folder: Path | str, **options: object) -> CommandReport:
+def track(folder: Path | str, options: TrackOptions | None = None, *, workers: int | None = None) -> CommandReport:
     """Fit the template surface (``vivarig track``)."""
-    return _stage("track", folder, options)
+    recording = load_recording(folder)
+    return run_one_stage("track", recording, options or own_options(recording, TrackOptions), workers)
 
 
-def skeleton_fit(folder: Path | str, **options: object) -> CommandReport:
+def skeleton_fit(folder: Path | str, options: SkeletonOptions | None = None) -> CommandReport:
     """Recover the skeleton (``vivarig skeleton``; named so because `skeleton` is a package)."""
-    return _stage("skeleton", folder, options)
+    recording = load_recording(folder)
+    return run_whole(recording, options or own_options(recording, SkeletonOptions))
 
 
-def report(folder: Path | str, **options: object) -> CommandReport:
+def report(folder: Path | str, options: ReportOptions | None = None) -> CommandReport:
     """Make the HTML report (``vivarig report``)."""
-    return _stage("report", folder, options)
+    recording = load_recording(folder)
+    return run_whole(recording, options or own_options(recording, ReportOptions))
 
 
 def run(
@@ -75,15 +96,27 @@ def run(
     until: str = "report",
     workers: int | None = None,
     part_frames: int = LENGTH,
-    **stage_options: dict[str, object],
+    silhouettes: SilhouetteOptions | None = None,
+    hull: HullOptions | None = None,
+    track: TrackOptions | None = None,
+    skeleton: SkeletonOptions | None = None,
+    report: ReportOptions | None = None,
 ) -> list[StageOutcome]:
-    """Run all stages up to ``until``, keeping what is done; options per stage: ``hull={"voxel": 2}``.
+    """Run all stages up to ``until``, keeping what is done: ``run("mouse_07", hull=HullOptions(voxel_mm=2))``.
 
-    ``workers``: processes to use, None for one per core. ``part_frames``: most frames of the parts that the work is cut
-    into; the track depends on it a little, on the workers not at all.
+    Args:
+        folder: of the recording.
+        until: last stage to run.
+        workers: processes to use, None for one per core.
+        part_frames: most frames of the parts that the work is cut into; the track depends on it a little, on the
+            workers not at all.
+        silhouettes, hull, track, skeleton, report: options of the stages; None: those of recording.toml.
     """
-    options = {stage: _words(dict(given)) for stage, given in stage_options.items()}
-    return run_recording(load_recording(folder), RunOptions(until, options, workers, part_frames=part_frames))
+    given: dict[str, StageOptions | None] = {
+        "silhouettes": silhouettes, "hull": hull, "track": track, "skeleton": skeleton, "report": report,
+    }  # fmt: skip
+    chosen = {stage: options for stage, options in given.items() if options is not None}
+    return run_recording(load_recording(folder), RunOptions(until, chosen, workers=workers, part_frames=part_frames))
 
 
 def load_results(folder: Path | str) -> Findings:
@@ -97,3 +130,8 @@ def evaluate(folder: Path | str, truth: Path | str | None = None, joint_map: Pat
     path = Path(truth) if truth is not None else recording.folder / "truth.h5"
     pairs = load_joint_map(Path(joint_map) if joint_map is not None else None)
     return score_joints(*common_joints(load_estimate(recording.results), load_truth(path), pairs))
+
+
+def export(folder: Path | str, target: Path | str, options: ExportOptions | None = None) -> str:
+    """Write results for another program, by the suffix of ``target`` (``vivarig export``); return what it holds."""
+    return export_file(load_results(folder), Path(target), options or ExportOptions())

@@ -22,13 +22,13 @@ from capture.hull.result import Hull, HullFlag
 from capture.hull.store import create_hulls
 from capture.recordings.masks import MaskFlag, has_mattes, mask_cameras, masks_in, mattes_in, read_flags
 
-__all__ = ["HullOptions", "HullReport", "reconstruct_hulls", "views_not_flagged"]
+__all__ = ["HullReport", "HullSettings", "reconstruct_hulls", "views_not_flagged"]
 
 _CHUNK = 16
 
 
 @dataclass(frozen=True)
-class HullOptions:
+class HullSettings:
     """How hulls are made.
 
     Attributes:
@@ -69,7 +69,7 @@ def reconstruct_hulls(
     silhouettes: Path | str,
     rig: Rig,
     path: Path | str,
-    options: HullOptions | None = None,
+    options: HullSettings | None = None,
     *,
     rows: range | None = None,
     workers: int | None = None,
@@ -83,7 +83,7 @@ def reconstruct_hulls(
         workers: threads; the result does not depend on it.
         on_progress: called with (frames done, frames in all).
     """
-    chosen = options or HullOptions()
+    chosen = options or HullSettings()
     if chosen.engine not in ("implicit", "exact"):
         raise InputError(f"hull engine must be implicit or exact, got '{chosen.engine}'")
     if chosen.engine == "exact" and chosen.tolerated:
@@ -143,7 +143,7 @@ def views_not_flagged(codes: NDArray[np.uint16]) -> Bools:
     return np.asarray(good if np.count_nonzero(good & seen) >= 3 else np.ones(len(codes), dtype=bool))
 
 
-def _frame_hull(masks: list[NDArray[Any]], codes: NDArray[np.uint16], rig: Rig, options: HullOptions) -> Hull:
+def _frame_hull(masks: list[NDArray[Any]], codes: NDArray[np.uint16], rig: Rig, options: HullSettings) -> Hull:
     views = views_not_flagged(codes) if options.leave_out_flagged else np.ones(len(masks), dtype=bool)
     if options.engine == "exact":
         hull = exact_hull(masks, rig, views=views, wanted_views=options.wanted_views)

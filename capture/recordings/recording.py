@@ -12,6 +12,9 @@
     kind = "light"             # or "xray"
     offset = 0.0               # frames by which this camera's clock is late
 
+    [track]                    # optional: options of a stage, by the names of its verb
+    texture = false
+
 A folder that `vivarig track --meshes` made has ``meshes = "DIR"`` in place of cameras.
 Everything the program makes goes to ``results/``; nothing that the user brought is changed.
 """
@@ -19,7 +22,8 @@ Everything the program makes goes to ``results/``; nothing that the user brought
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +35,11 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.foundation.tables import Table, read_toml
 
-__all__ = ["Footage", "Recording", "load_recording", "save_recording"]
+__all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
 
-_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "cameras", "meshes", "lengths", "notes")
+#: Tables of settings, one per stage.
+STAGES = ("silhouettes", "hull", "track", "skeleton", "report")
+_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "cameras", "meshes", "lengths", "notes", *STAGES)
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 
 
@@ -73,6 +79,7 @@ class Recording:
         meshes: folder of meshes that were tracked instead of images, if any.
         subjects: how many are in the scene.
         rig_file: where the rig was read, if it was.
+        settings: options of the stages that the file sets, by stage and name.
     """
 
     folder: Path
@@ -84,6 +91,7 @@ class Recording:
     meshes: Path | None = None
     subjects: int = 1
     rig_file: Path | None = None
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def results(self) -> Path:
@@ -138,6 +146,7 @@ def load_recording(folder: Path | str) -> Recording:
         meshes=meshes,
         subjects=root.whole("subjects", 1, least=1),
         rig_file=None if rig is None else rig_file,
+        settings={stage: dict(root.table(stage).content) for stage in STAGES if stage in root},
     )
 
 
@@ -200,6 +209,7 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["rig"] = rig_file
     if recording.meshes is not None:
         content["meshes"] = relative(recording.meshes.resolve())
+    content.update({stage: dict(table) for stage, table in recording.settings.items()})
     if recording.footage:
         content["cameras"] = {}
     for footage in recording.footage:

@@ -27,12 +27,13 @@ from vivarig.jobs.job import Job
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.results.findings import load_findings
 from vivarig.stages import track
+from vivarig.stages.options import TrackOptions
 from vivarig.viewer import Viewer
 
 SLIDER = "document.querySelector('.mantine-Slider-track')"
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: Six frames in two parts; size and shape are given, so that no search for them is repeated after each kill.
-OPTIONS = RunOptions("skeleton", {"track": {"scale": "1.06", "no-adapt": "true"}}, workers=1, part_frames=3)
+OPTIONS = RunOptions("skeleton", {"track": TrackOptions(scale=1.06, adapt=False)}, workers=1, part_frames=3)
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ from calibration.solving.world_frame import (
 )
 from vivarig.calibration_stage.board_footage import detect_session, frames_of
 from vivarig.calibration_stage.marks_calibration import calibrate_from_marks
-from vivarig.console.option_types import whole_number
+from vivarig.commands.stage_arguments import whole
 from vivarig.console.reporting import CommandReport
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "calibrate", "run"]
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, default=1, metavar="N", help="look at every Nth frame only (1)")
     parser.add_argument("--trim", action="store_true", help="videos start together but end differently")
     parser.add_argument(
-        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
+        "--workers", type=whole(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
     )
     marks = parser.add_argument_group("without a board")
     marks.add_argument("--marks", type=Path, metavar="CSV", help="marks seen in common: frame, camera, mark, x, y")

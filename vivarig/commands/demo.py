@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calibration.foundation.errors import InputError
 from vivarig.commands import run as run_command
+from vivarig.commands.stage_arguments import add_workers
 from vivarig.console.reporting import CommandReport
 
 HELP = (
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sample", nargs="?", default="mouse", choices=SAMPLES, help="which sample recording")
     parser.add_argument("--folder", type=Path, default=Path("demo"), help="where to work (default: ./demo)")
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
-    parser.add_argument("--workers", type=int, metavar="N", help="cores to use (default: all)")
+    add_workers(parser)
 
 
 def samples_folder() -> Path:

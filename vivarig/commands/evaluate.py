@@ -15,7 +15,7 @@ from skeleton.analysis.humaneva import limb_ends_from_joints, official_scores, t
 from skeleton.analysis.humaneva_sets import SETS, frames_of_set
 from skeleton.analysis.scoring import JointScores, score_joints
 from skeleton.motion_files import read_motion
-from vivarig.console.option_types import number
+from vivarig.commands.stage_arguments import real
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.beads import bead_errors
 from vivarig.evaluation.scores import (
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--truth", metavar="FILE", help="truth file, or the word 'beads' (default: truth.h5)")
     parser.add_argument("--map", type=Path, metavar="TOML", help='lines of: truth_joint = "estimated_joint"')
     parser.add_argument(
-        "--offset", type=number(), default=0.0, metavar="FRAMES", help="truth frame at the recording's first frame"
+        "--offset", type=real(), default=0.0, metavar="FRAMES", help="truth frame at the recording's first frame"
     )
     parser.add_argument("--align", choices=("none", "rigid", "similarity"), default="none", help="per frame; stated")
     parser.add_argument("--relative", metavar="JOINT", help="positions relative to this joint, e.g. pelvis")
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set", dest="frame_set", choices=SETS, help="only the frames of this HumanEva set")
     parser.add_argument(
-        "--pck", type=number(above=0), default=None, metavar="MM", help="also the share of joints within MM"
+        "--pck", type=real(above=0), default=None, metavar="MM", help="also the share of joints within MM"
     )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the errors of every frame and joint")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the errors (.png, .pdf, .svg)")

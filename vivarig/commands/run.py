@@ -10,6 +10,7 @@ from typing import Any
 
 from calibration.foundation.errors import InputError, VivarigError, one_line
 from capture.recordings.recording import load_recording
+from vivarig.commands.stage_arguments import add_workers
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording, workers_here
@@ -33,10 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", default="report", choices=[s.name for s in STAGES], help="last stage to run")
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="STAGE.OPTION=VALUE",
-        help="an option of a stage's own verb, e.g. hull.voxel=2; only what depends on it is done again",
+        help="an option of a stage's own verb for this once, e.g. hull.voxel=2, on top of recording.toml's; only what "
+        "depends on it is done again",
     )  # fmt: skip
     parser.add_argument("--again", action="append", default=[], metavar="STAGE", help="redo this stage even if done")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes to use here (default: one per core)")
+    add_workers(parser)
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="spread the parts of the recordings over this Dask scheduler's workers"
     )
@@ -56,9 +58,7 @@ def stage_options(settings: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Run the recordings one after the other."""
-    if args.workers is not None and args.workers < 1:
-        raise InputError(f"--workers must be at least 1, got {args.workers}")
-    options = RunOptions(args.until, stage_options(args.settings), args.workers, tuple(args.again))
+    options = RunOptions(args.until, {}, stage_options(args.settings), args.workers, tuple(args.again))
     lines: list[str] = []
     numbers: dict[str, Any] = {}
     failed: list[str] = []

@@ -11,7 +11,7 @@ from calibration.foundation.errors import InputError
 from capture.studio.films.simulation import Plan, load_plan, simulate
 from capture.studio.scene.options import StudioOptions
 from skeleton.bodies import BODIES
-from vivarig.console.option_types import whole_number
+from vivarig.commands.stage_arguments import whole
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--option", action="append", default=[], metavar="NAME=VALUE", help=f"a difficulty; one of {known}"
     )
     parser.add_argument(
-        "--workers", type=whole_number(1), default=1, metavar="N", help="processes, one camera each (default: 1)"
+        "--workers", type=whole(1), default=1, metavar="N", help="processes, one camera each (default: 1)"
     )
     parser.add_argument("--quality", type=int, help="H.264 quality, 0 lossless to 51 (default: 16)")
 

@@ -16,7 +16,7 @@ from calibration.foundation.errors import InputError
 from capture.recordings.recording import load_recording
 from capture.recordings.video import read_frames
 from vivarig.calibration_stage.board_footage import detect_session
-from vivarig.console.option_types import whole_number
+from vivarig.commands.stage_arguments import whole
 from vivarig.console.progress import progress
 from vivarig.console.reporting import CommandReport
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="DIR", help="where the detections are kept (SESSION/results)")
     parser.add_argument("--most", type=int, metavar="N", help="largest offset to consider, frames")
     parser.add_argument(
-        "--workers", type=whole_number(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
+        "--workers", type=whole(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
     )
 
 

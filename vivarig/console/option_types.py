@@ -1,10 +1,11 @@
-"""Numbers of the command line: read from text, and refused where they can mean nothing."""
+"""Numbers given as text: read, and refused where they can mean nothing."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
+
+from calibration.foundation.errors import InputError
 
 __all__ = ["number", "whole_number"]
 
@@ -18,7 +19,7 @@ def whole_number(least: int) -> Callable[[str], int]:
         except ValueError:
             value = least - 1
         if value < least:
-            raise argparse.ArgumentTypeError(f"wanted a whole number of {least} or more, got '{text}'")
+            raise InputError(f"wanted a whole number of {least} or more, got '{text}'")
         return value
 
     return read
@@ -36,7 +37,7 @@ def number(*, above: float | None = None, least: float = -math.inf, most: float 
         except ValueError:
             value = math.nan
         if not (math.isfinite(value) and least <= value <= most and (above is None or value > above)):
-            raise argparse.ArgumentTypeError(f"wanted {' '.join(['a number', *bounds])}, got '{text}'")
+            raise InputError(f"wanted {' '.join(['a number', *bounds])}, got '{text}'")
         return value
 
     return read

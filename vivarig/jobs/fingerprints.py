@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from calibration.foundation.files import write_text
-from capture.recordings.recording import Recording
+from capture.recordings.recording import STAGES, Recording
 from skeleton.bodies import BODIES
 from vivarig.console.reporting import plain_json
 from vivarig.version import __version__
@@ -40,10 +41,16 @@ def digest_of_path(path: Path) -> str:
 
 def digest_of_inputs(recording: Recording) -> str:
     """Return a digest of what every stage rests on: description, rig, footage, backgrounds, masks."""
-    paths = [recording.folder / "recording.toml", recording.rig_file]
+    paths: list[Path | None] = [recording.rig_file]
     for footage in recording.footage:
         paths += [path for path in (footage.source, footage.background, footage.masks) if path is not None]
-    return _digest_of_paths(paths)
+    return _digest_of_paths(paths, _description(recording))
+
+
+def _description(recording: Recording) -> str:
+    """Return what recording.toml says, less the stages' own settings: those are theirs alone."""
+    content = tomllib.loads((recording.folder / "recording.toml").read_text(encoding="utf-8"))
+    return json.dumps({key: value for key, value in content.items() if key not in STAGES}, sort_keys=True, default=str)
 
 
 def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any]) -> str:
@@ -60,8 +67,8 @@ def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any])
     return _digest_of_paths(paths)
 
 
-def _digest_of_paths(paths: Iterable[Path | None]) -> str:
-    state = hashlib.blake2b(digest_size=16)
+def _digest_of_paths(paths: Iterable[Path | None], words: str = "") -> str:
+    state = hashlib.blake2b(words.encode(), digest_size=16)
     for path in paths:
         if path is not None and path.exists():
             state.update(digest_of_path(path).encode())

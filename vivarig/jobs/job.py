@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import pickle
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from calibration.foundation.arrays import Bools
 from calibration.foundation.errors import InputError
@@ -25,6 +24,8 @@ from vivarig.jobs.fingerprints import digest_of_path
 
 __all__ = ["Job", "PartMasks", "StagePlan", "leftovers", "span_of"]
 
+O = TypeVar("O")  # noqa: E741
+
 #: How `calibration.foundation.files.atomic_path` names what is not finished.
 _HALF_WRITTEN = re.compile(r"\.[a-z_]+-[a-z0-9_]{8}\.(h5|html|json)")
 
@@ -35,12 +36,12 @@ class StagePlan:
 
     Attributes:
         name: the stage.
-        arguments: of its verb.
+        options: the stage's own, typed (`vivarig.stages.options`).
         rests_on: digest of everything that its result depends on.
     """
 
     name: str
-    arguments: argparse.Namespace
+    options: Any
     rests_on: str
 
 
@@ -65,6 +66,10 @@ class Job:
         """The recording, read where it is needed."""
         return load_recording(self.folder)
 
+    def options(self, kind: type[O]) -> O:
+        """Return the options of the stage whose options are of this kind."""
+        return next(plan.options for plan in self.plans.values() if isinstance(plan.options, kind))
+
     @property
     def parts(self) -> Path:
         """Folder of the parts; gone when the run is done."""
@@ -76,7 +81,7 @@ class Job:
 
     def spans(self, stage: str) -> tuple[Span, ...]:
         """Return the parts of a stage, in order."""
-        chosen = getattr(self.plans[stage].arguments, "frames", None) if stage in self.plans else None
+        chosen = getattr(self.plans[stage].options, "frames", None) if stage in self.plans else None
         spans = cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
         if stage == "hull":
             return tuple(part for span in spans for part in cut(span, -(-len(span) // HULL_SHARE)))
@@ -84,7 +89,7 @@ class Job:
 
     def check_start(self) -> None:
         """Refuse to start the track at a frame that is not tracked: no part would see it, and none would say so."""
-        asked = getattr(self.plans["track"].arguments, "start", None) if "track" in self.plans else None
+        asked = self.plans["track"].options.start if "track" in self.plans else None
         spans = self.spans("track")
         if asked is not None and not spans[0].first <= asked < spans[-1].stop:
             raise InputError(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from calibration.foundation.errors import InputError
@@ -21,15 +20,14 @@ from vivarig.jobs.cutting import LENGTH
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
 from vivarig.jobs.job import Job, StagePlan, leftovers
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
-from vivarig.pipeline.stages import STAGES, Stage, options_of
+from vivarig.pipeline.stages import STAGES, Stage
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
+from vivarig.stages.options import SilhouetteOptions, StageOptions, TrackOptions, changed, own_options
 
 __all__ = ["RunOptions", "StageOutcome", "run_recording", "workers_here"]
 
 _SUBJECTS = f"{', '.join(BODIES)}, or a folder made by `vivarig subject`"
-#: Options that change how fast a stage runs, never what it makes.
-_SPEED_ONLY = ("workers", "recording", "json", "verbose")
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,16 @@ class RunOptions:
 
     Attributes:
         until: last stage to run.
-        stage_options: per stage, option names of its verb with their values as text.
+        stage_options: per stage, its options; a stage that is not named has those of recording.toml.
+        changes: per stage, option names and values on top of those.
         workers: processes to use; None: one per core.
         again: stages to redo even if done.
         part_frames: most frames of a part; tracks of other parts differ a little.
     """
 
     until: str = "report"
-    stage_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    stage_options: Mapping[str, StageOptions] = field(default_factory=dict)
+    changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     workers: int | None = None
     again: tuple[str, ...] = ()
     part_frames: int = LENGTH
@@ -75,7 +75,7 @@ class StageOutcome:
 def wanted_stages(options: RunOptions) -> tuple[Stage, ...]:
     """Return the stages up to the last one wanted."""
     names = [stage.name for stage in STAGES]
-    for name in (options.until, *options.stage_options, *options.again):
+    for name in (options.until, *options.stage_options, *options.changes, *options.again):
         if name not in names:
             raise InputError(f"'{name}' is not a stage; the stages are {', '.join(names)}")
     return STAGES[: names.index(options.until) + 1]
@@ -205,35 +205,37 @@ def run_job(
 
 
 def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage]) -> Job:
-    """Return the job with the plan of each stage: its arguments, and a digest of all that its result depends on."""
+    """Return the job with the plan of each stage: its options, and a digest of all that its result depends on."""
     brought = digest_of_inputs(recording)
     plans: dict[str, StagePlan] = {}
     for stage in stages:
-        arguments = options_of(stage.name, dict(options.stage_options.get(stage.name, {})), recording.folder)
-        matters = {key: value for key, value in vars(arguments).items() if key not in _SPEED_ONLY}
+        given = options.stage_options.get(stage.name) or own_options(recording, stage.options)
+        given = changed(given, options.changes.get(stage.name, {}), said=f"--set {stage.name}")
+        matters = asdict(given)
         if stage.phases:
             matters["part_frames"] = options.part_frames
         before = [plans[need].rests_on for need in stage.needs]
         more = digest_of_more(recording, stage.name, matters)
         rests_on = digest_of_words(stage.name, brought, more, *before, options=matters)
-        plans[stage.name] = StagePlan(stage.name, arguments, rests_on)
-    count = plans["silhouettes"].arguments.subjects or recording.subjects
+        plans[stage.name] = StagePlan(stage.name, given, rests_on)
+    job = Job(recording.folder.resolve(), Span(0, 0), plans, options.part_frames)
+    cut_out = job.options(SilhouetteOptions)
+    count = cut_out.subjects or recording.subjects
     if count > 1 and len(stages) > 1:
         raise InputError(
             f"{recording.folder}: {count} subjects; run `vivarig silhouettes {recording.folder} --subjects {count}`, "
             f"then `vivarig run` on {recording.results}/subject_1 to subject_{count}"
         )
     if "track" in plans:
-        _check_subject(recording, plans["track"].arguments)
-    whole = frames_of(recording, plans["silhouettes"].arguments)
-    job = Job(recording.folder.resolve(), whole, plans, options.part_frames)
+        _check_subject(recording, job.options(TrackOptions))
+    job = replace(job, whole=frames_of(recording, cut_out))
     job.check_start()
     return job
 
 
-def _check_subject(recording: Recording, arguments: argparse.Namespace) -> None:
+def _check_subject(recording: Recording, options: TrackOptions) -> None:
     """Refuse a subject that is not there now, rather than when the silhouettes of a long recording are done."""
-    name = arguments.subject or recording.subject
+    name = options.subject or recording.subject
     if not name:
         raise InputError(
             f'{recording.folder}: recording.toml names no subject; add a line like subject = "mouse" ({_SUBJECTS}), or '
@@ -243,16 +245,16 @@ def _check_subject(recording: Recording, arguments: argparse.Namespace) -> None:
         raise InputError(f"{recording.folder}: unknown subject '{name}'; wanted {_SUBJECTS}")
 
 
-def frames_of(recording: Recording, arguments: argparse.Namespace) -> Span:
+def frames_of(recording: Recording, options: SilhouetteOptions) -> Span:
     """Return the rows of ``silhouettes.h5``: the frames that all cameras have, or those that were asked for."""
     total = count_frames(recording)
-    last = total if arguments.stop is None else min(arguments.stop, total)
-    if not 0 <= arguments.start < last:
+    last = total if options.stop is None else min(options.stop, total)
+    if not 0 <= options.start < last:
         raise InputError(
-            f"silhouettes: wanted frames from --start {arguments.start} to --stop {last}, the recording has 0 to "
+            f"silhouettes: wanted frames from --start {options.start} to --stop {last}, the recording has 0 to "
             f"{total - 1}"
         )
-    return Span(0, last - arguments.start)
+    return Span(0, last - options.start)
 
 
 @contextlib.contextmanager

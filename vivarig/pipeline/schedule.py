@@ -14,6 +14,7 @@ from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.job import Job
 from vivarig.pipeline import tasks
 from vivarig.pipeline.stages import STAGES, Stage
+from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
 
@@ -75,7 +76,7 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
 
 
 def _in_order(job: Job, stage: Stage) -> bool:
-    return stage.name == "silhouettes" and job.plans["silhouettes"].arguments.model in _IN_ORDER
+    return stage.name == "silhouettes" and job.options(SilhouetteOptions).model in _IN_ORDER
 
 
 def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
-import importlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 from threadpoolctl import threadpool_limits
 
-from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.errors import InputError
+from calibration.foundation.spans import Span
+from capture.recordings.recording import Recording
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.job import Job
+from vivarig.stages.options import (
+    STAGE_OPTIONS,
+    HullOptions,
+    ReportOptions,
+    SilhouetteOptions,
+    SkeletonOptions,
+    StageOptions,
+)
 
-__all__ = ["STAGES", "Stage", "options_of", "run_stage"]
+__all__ = ["STAGES", "CutStage", "SharedStage", "Stage", "cut_stage", "run_whole", "shared_stage"]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: the verb of the same name run on the recording.
+    """One stage.
 
     Attributes:
-        name: the verb.
+        name: as its verb.
         output: the file it makes in ``results/``.
         needs: the stages whose outputs it reads.
         phases: what is done with each part, one after the other; none: the stage is done as a whole.
@@ -34,6 +42,11 @@ class Stage:
     phases: tuple[str, ...] = ()
     shared: bool = False
 
+    @property
+    def options(self) -> type[StageOptions]:
+        """Its options."""
+        return STAGE_OPTIONS[self.name]
+
 
 STAGES: tuple[Stage, ...] = (
     Stage("silhouettes", "silhouettes.h5", (), ("masks",), shared=True),
@@ -44,36 +57,69 @@ STAGES: tuple[Stage, ...] = (
 )
 
 
-def _parser(stage: str) -> argparse.ArgumentParser:
-    module = importlib.import_module(f"vivarig.commands.{stage}")
-    parser = argparse.ArgumentParser(prog=f"vivarig {stage}", add_help=False, exit_on_error=False)
-    module.add_arguments(parser)
-    return parser
+class CutStage(Protocol):
+    """A stage that is done in parts."""
+
+    def work(self, job: Job, phase: str, span: Span) -> None:
+        """Do one part."""
+        ...
+
+    def join(self, job: Job) -> CommandReport:
+        """Put the parts together."""
+        ...
 
 
-def options_of(stage: str, given: Mapping[str, str], folder: Path) -> argparse.Namespace:
-    """Return the arguments of a stage's verb: its defaults with ``given`` (option name to text) on top."""
-    parser = _parser(stage)
-    known = {action.option_strings[-1].lstrip("-"): action for action in parser._actions if action.option_strings}
-    words = [str(folder)]
-    for name, value in given.items():
-        if name not in known:
-            raise InputError(f"--set {stage}.{name}: no such option; {nearest(name, known)}")
-        words.append(f"--{name}")
-        if known[name].nargs != 0:
-            words.append(value)
-        elif value != "true":
-            raise InputError(f"--set {stage}.{name} is a switch; give it as {stage}.{name}=true")
-    try:
-        return parser.parse_args(words)
-    except (argparse.ArgumentError, SystemExit) as error:
-        raise InputError(f"--set {stage}: {error}") from None
+class SharedStage(Protocol):
+    """A stage whose parts share something."""
+
+    def prepare(self, job: Job, threads: int, spans: tuple[Span, ...]) -> object:
+        """Make what they share from some parts of the silhouettes; None if those show too little."""
+        ...
 
 
-def run_stage(stage: str, arguments: argparse.Namespace) -> CommandReport:
-    """Run a stage's verb."""
-    module = importlib.import_module(f"vivarig.commands.{stage}")
+def cut_stage(name: str) -> CutStage:
+    """Return a stage that is done in parts. (Imported where it is needed: a worker has use for one or two.)"""
+    if name == "silhouettes":
+        from vivarig.stages import silhouettes
+
+        return silhouettes
+    if name == "hull":
+        from vivarig.stages import hull
+
+        return hull
+    from vivarig.stages import track
+
+    return track
+
+
+def shared_stage(name: str) -> SharedStage:
+    """Return a stage whose parts share something."""
+    if name == "silhouettes":
+        from vivarig.stages import silhouettes
+
+        return silhouettes
+    from vivarig.stages import track
+
+    return track
+
+
+def run_whole(recording: Recording, options: StageOptions, workers: int | None = None) -> CommandReport:
+    """Run a stage on a whole recording in this process; which stage, its options tell."""
     with threadpool_limits(limits=1, user_api="blas"):  # the same bytes on any number of cores
-        report = module.run(arguments)
-    assert isinstance(report, CommandReport)
-    return report
+        if isinstance(options, SilhouetteOptions):
+            from vivarig.stages import silhouettes
+
+            return silhouettes.run(recording, options, workers)
+        if isinstance(options, HullOptions):
+            from vivarig.stages import hull
+
+            return hull.run(recording, options, workers)
+        if isinstance(options, SkeletonOptions):
+            from vivarig.stages import skeleton
+
+            return skeleton.run(recording, options)
+        if isinstance(options, ReportOptions):
+            from vivarig.stages import report
+
+            return report.run(recording, options)
+    raise InputError(f"{type(options).__name__}: this stage is done in parts; use `run_one_stage`")

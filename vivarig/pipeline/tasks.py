@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numba
@@ -15,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
-from vivarig.pipeline.stages import run_stage
+from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 
 __all__ = ["Done", "extract", "join", "part", "prepare", "timed", "whole"]
 
@@ -39,7 +37,8 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     start, cpu = time.monotonic(), time.process_time()
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    importlib.import_module(f"vivarig.commands.{stage}" if function is whole else f"vivarig.stages.{stage}")
+    if function is not whole:
+        cut_stage(stage)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
             value = function(job, stage, *arguments)
@@ -48,13 +47,9 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     return Done(value, time.monotonic() - start, time.process_time() - cpu)
 
 
-def _parts(stage: str) -> ModuleType:
-    return importlib.import_module(f"vivarig.stages.{stage}")
-
-
 def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool:
     """Make what the parts of a stage share, looking at some parts of the silhouettes; False if those are too few."""
-    prepared = _parts(stage).prepare(job, threads, spans)
+    prepared = shared_stage(stage).prepare(job, threads, spans)
     if prepared is not None:
         job.keep(stage, prepared)
     return prepared is not None
@@ -64,22 +59,22 @@ def part(job: Job, stage: str, phase: str, span: Span) -> None:
     """Do one part of a stage, unless it is done."""
     if not job.is_done(stage, phase, span):
         job.path(stage, phase, span).unlink(missing_ok=True)
-        _parts(stage).work(job, phase, span)
+        cut_stage(stage).work(job, phase, span)
         job.record(stage, phase, span)
 
 
 def extract(job: Job, stage: str, span: Span) -> None:
-    """Cut a part out of a finished stage."""
-    _parts(stage).extract(job, span)
+    """Cut a part out of the finished silhouettes."""
+    from vivarig.stages import silhouettes
+
+    silhouettes.extract(job, span)
 
 
 def join(job: Job, stage: str) -> CommandReport:
     """Put the parts of a stage together."""
-    report = _parts(stage).join(job)
-    assert isinstance(report, CommandReport)
-    return report
+    return cut_stage(stage).join(job)
 
 
 def whole(job: Job, stage: str) -> CommandReport:
     """Do a stage that is not cut."""
-    return run_stage(stage, job.plans[stage].arguments)
+    return run_whole(job.recording, job.plans[stage].options)

@@ -6,7 +6,6 @@ A part that does not agree with a neighbour who fits better is tracked once more
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -40,11 +39,12 @@ from tracking.sequence.track_joining import (
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
 from tracking.sequence.trust import plausible_size
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
-from vivarig.commands import track as verb
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.job import Job, PartMasks
+from vivarig.stages.options import SilhouetteOptions, TrackOptions
+from vivarig.stages.track_summary import summary
 
 __all__ = ["join", "prepare", "work"]
 
@@ -75,13 +75,13 @@ class _Prepared:
 
 def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
     """Estimate the subject's size and shape from frames of the given parts; None where they show too little of it."""
-    arguments = job.plans["track"].arguments
+    options = job.options(TrackOptions)
     name = subject_name(job)
     subject = load_subject(name, base=job.folder)
-    known = arguments.scale != "auto"
-    shaped = name in BODIES and not arguments.no_adapt
+    known = options.scale is not None
+    shaped = name in BODIES and options.adapt
     if known and not shaped:
-        return _Prepared(given_scale(arguments.scale))
+        return _Prepared(options.scale or 1.0)
     frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
     with PartMasks(job) as masks:
         rig = _rig(job)
@@ -91,7 +91,7 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
         if best < 2:
             return None
         good = [frame for frame, count in seen.items() if count == best]
-        scale, found = given_scale(arguments.scale) if known else 1.0, tuple[Found, ...]()
+        scale, found = options.scale or 1.0, tuple[Found, ...]()
         if not known:
             ends = sorted({good[0], good[-1]})
             spreads = (0.05,) if shaped else (0.05, 0.02)
@@ -109,7 +109,7 @@ def work(job: Job, phase: str, span: Span) -> None:
     if phase == "mend":
         _mend(job, span)
         return
-    arguments = job.plans["track"].arguments
+    options = job.options(TrackOptions)
     wide = _wide(job, span)
     with PartMasks(job) as masks:
         rig = _rig(job)
@@ -120,7 +120,7 @@ def work(job: Job, phase: str, span: Span) -> None:
         frame, known = start
         subject, solver = _solver(job, rig)
         with progress_callback(f"track {span}") as on_progress:
-            track = _tracker(arguments, solver, rig).track(
+            track = _tracker(options, solver, rig).track(
                 lambda row: look(wide.first + row),
                 len(wide),
                 start=frame - wide.first,
@@ -139,7 +139,7 @@ def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
     Of frames that are seen equally well the one nearest to the middle is taken. None where no frame is seen by two
     cameras.
     """
-    asked = job.plans["track"].arguments.start
+    asked = job.options(TrackOptions).start
     if asked is not None and span.first <= asked < span.stop:
         return int(asked), None
     for known in job.prepared("track").found:
@@ -175,7 +175,7 @@ def _mend(job: Job, span: Span) -> None:
             continue
         with PartMasks(job) as masks:
             look = _Looks(masks, rig)
-            track = _tracker(job.plans["track"].arguments, solver, rig).track(
+            track = _tracker(job.options(TrackOptions), solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
                 start=frame - wide.first,
@@ -190,15 +190,15 @@ def _mend(job: Job, span: Span) -> None:
 
 def join(job: Job) -> CommandReport:
     """Put the parts together and judge the whole."""
-    arguments = job.plans["track"].arguments
+    options = job.options(TrackOptions)
     spans = job.spans("track")
     pieces = [_piece(job, span, "mend") for span in spans]
     _, solver = _solver(job, _rig(job))
     prepared: _Prepared = job.prepared("track")
     parameters = {
-        "subject": subject_name(job), "scale": prepared.scale, "smooth": arguments.smooth, "parts": len(spans),
+        "subject": subject_name(job), "scale": prepared.scale, "smooth": options.smooth, "parts": len(spans),
         "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
-        "texture": not arguments.no_texture,
+        "texture": options.texture,
     }  # fmt: skip
     target = job.recording.results / "track.h5"
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
@@ -207,28 +207,15 @@ def join(job: Job) -> CommandReport:
         target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
     )
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
-    return verb.summary(
-        target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0)
-    )
+    return summary(target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0))
 
 
 def subject_name(job: Job) -> str:
     """Return the subject that the option or the recording names."""
-    name = job.plans["track"].arguments.subject or job.recording.subject
+    name = job.options(TrackOptions).subject or job.recording.subject
     if not name:
         raise InputError(f"{job.folder}: recording.toml names no subject; give --subject mouse|rat|human|FOLDER")
     return str(name)
-
-
-def given_scale(words: str) -> float:
-    """Return a scale given as text."""
-    try:
-        scale = float(words)
-    except ValueError:
-        raise InputError(f"--scale wants a number or auto, got {words!r}") from None
-    if not 0.2 < scale < 5.0:
-        raise InputError(f"--scale must lie between 0.2 and 5, got {scale:g}")
-    return scale
 
 
 def _own(job: Job, span: Span) -> Span:
@@ -274,7 +261,7 @@ class _Looks:
 
 def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
     """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
-    if job.plans["track"].arguments.no_texture:
+    if not job.options(TrackOptions).texture:
         return None
     sources = {footage.name: footage for footage in footage_of(job)}
     count = min(len(rig), _TEXTURE_VIEWS)
@@ -292,7 +279,7 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
 def footage_of(job: Job) -> tuple[Footage, ...]:
     """Return the cameras' images from the first one on whose silhouettes were cut out."""
     if "silhouettes" in job.plans:
-        first = int(job.plans["silhouettes"].arguments.start)
+        first = job.options(SilhouetteOptions).start
     else:
         first = first_frame(job.recording.results / "silhouettes.h5")
     return job.recording.from_frame(first).footage
@@ -322,8 +309,8 @@ def _sized(name: str, folder: Path, scale: float, rests_on: str) -> Subject:
     return subject if scale == 1.0 else scaled_subject(subject, scale)
 
 
-def _tracker(arguments: argparse.Namespace, solver: FrameSolver, rig: Rig) -> Tracker:
-    return Tracker(solver, rig, settings=TrackerSettings(smooth_sweeps=max(arguments.smooth, 0)))
+def _tracker(options: TrackOptions, solver: FrameSolver, rig: Rig) -> Tracker:
+    return Tracker(solver, rig, settings=TrackerSettings(smooth_sweeps=options.smooth))
 
 
 def _write(job: Job, path: Path, track: Track, subject: Subject, solver: FrameSolver) -> None:

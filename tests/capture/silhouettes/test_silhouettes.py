@@ -21,7 +21,7 @@ from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
 from capture.backgrounds.uncovered import ground_of, temporal_modes
 from capture.hull import HullFlag, implicit_hull, overlap
-from capture.hull.sequence import HullOptions, reconstruct_hulls
+from capture.hull.sequence import HullSettings, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
 from capture.recordings.masks import MaskFlag, read_masks
 from capture.recordings.recording import load_recording
@@ -136,7 +136,7 @@ def test_silhouettes_against_truth_and_hulls_from_them(
     first = file.read_bytes()
     segment_recording(recording, workers=3)
     assert file.read_bytes() == first  # whatever the number of workers
-    hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullOptions(voxel_mm=6.0))
+    hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullSettings(voxel_mm=6.0))
     ball = 4 / 3 * np.pi * RADIUS**3
     assert (hulls.volume > 0.95 * ball).all() and (hulls.volume < 1.6 * ball).all()
     some = read_hull(recording.results / "hull.h5", 5)

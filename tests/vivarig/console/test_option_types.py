@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
+from calibration.foundation.errors import InputError
 from vivarig.cli import main
 from vivarig.console.option_types import number, whole_number
 
@@ -17,13 +16,13 @@ def test_numbers_within_their_bounds() -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many"])
 def test_whole_numbers_beyond_them(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=f"wanted a whole number of 1 or more, got '{text}'"):
+    with pytest.raises(InputError, match=f"wanted a whole number of 1 or more, got '{text}'"):
         whole_number(1)(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1.01", "much"])
 def test_numbers_beyond_them(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=f"wanted a number above 0 up to 1, got '{text}'"):
+    with pytest.raises(InputError, match=f"wanted a number above 0 up to 1, got '{text}'"):
         number(above=0, most=1)(text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import random
@@ -29,6 +28,7 @@ from vivarig.jobs.job import Job, StagePlan
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.workers import LocalWorkers
 from vivarig.stages import hull, track
+from vivarig.stages.options import SilhouetteOptions
 
 UNTIL = "hull"
 #: Eight frames in three parts (hulls: in eight), in this process.
@@ -58,10 +58,10 @@ def statuses(folder: Path, **options: object) -> list[str]:
 
 def test_texture_is_read_from_the_images_of_the_frames_cut_out(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=False)
-    options = replace(SMALL, until="silhouettes", stage_options={"silhouettes": {"start": "3", "stop": "7"}})
+    options = replace(SMALL, until="silhouettes", changes={"silhouettes": {"start": "3", "stop": "7"}})
     run_recording(load_recording(place), options)
     seen: list[tuple[int, ...]] = []
-    for plans in ({"silhouettes": StagePlan("silhouettes", argparse.Namespace(start=3), "")}, {}):
+    for plans in ({"silhouettes": StagePlan("silhouettes", SilhouetteOptions(start=3), "")}, {}):
         job = Job(place, Span(0, 4), plans)
         seen.append(tuple(round(one.offset_frames) for one in track.footage_of(job)))
     assert seen == [(3, 3, 3, 3)] * 2, "in a run, and from the silhouettes of an earlier one"
@@ -75,8 +75,8 @@ def test_a_second_run_keeps_everything_and_brought_files_stay(finished: Path, tm
 
 def test_changed_options_redo_only_what_depends_on_them(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=True)
-    assert statuses(place, stage_options={"hull": {"voxel": "4"}}) == ["kept", "done"]
-    assert statuses(place, stage_options={"silhouettes": {"shadow-floor": "0.6"}, "hull": {"voxel": "4"}})[0] == "done"
+    assert statuses(place, changes={"hull": {"voxel": "4"}}) == ["kept", "done"]
+    assert statuses(place, changes={"silhouettes": {"shadow-floor": "0.6"}, "hull": {"voxel": "4"}})[0] == "done"
 
 
 def test_the_number_of_workers_changes_nothing(finished: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_unknown_stages_and_options(finished: Path) -> None:
     with pytest.raises(InputError, match="not a stage"):
         run_recording(load_recording(finished), RunOptions("hul"))
     with pytest.raises(InputError, match="did you mean 'voxel'"):
-        run_recording(load_recording(finished), replace(SMALL, stage_options={"hull": {"voxl": "2"}}))
+        run_recording(load_recording(finished), replace(SMALL, changes={"hull": {"voxl": "2"}}))
 
 
 def _run(folder: str) -> None:
@@ -257,7 +257,7 @@ def test_a_subject_that_is_not_there_is_refused_before_anything_is_done(finished
 def test_a_track_that_starts_elsewhere_is_refused(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=True)
     with pytest.raises(InputError, match="track --start 8: frames 0 to 7 are to be tracked"):
-        run_recording(load_recording(place), RunOptions(stage_options={"track": {"start": "8"}}))
+        run_recording(load_recording(place), RunOptions(changes={"track": {"start": "8"}}))
     assert main(["track", str(place), "--start", "5", "--frames", "0:4"]) == 2
 
 

@@ -1,0 +1,76 @@
+"""One file for another program: which of the results its suffix asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibration.foundation.errors import InputError
+from skeleton.motion_files import write_motion
+from vivarig.export.motions import POINT_SETS, coordinate_series, joint_motion, point_series
+from vivarig.export.surfaces import MESH_SUFFIXES, export_surface
+from vivarig.export.usd import USD_SUFFIXES
+from vivarig.results.findings import Findings
+
+__all__ = ["ExportOptions", "export_file"]
+
+_POINTS = (".c3d", ".trc", ".csv", ".nwb", ".nc")
+_MOTIONS = (".bvh", ".amc")
+_COORDINATES = (".mot", ".sto")
+_SURFACES = (".glb", *USD_SUFFIXES, *MESH_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What of the results is written.
+
+    Attributes:
+        points: one of `vivarig.export.motions.POINT_SETS`; None: the first.
+        trusted_only: whether frames that are not trusted become missing.
+        frames: "A:B", surface: only these frames.
+        every: surface: every how many frames; None: each.
+        onto: surface: of another subject that moves like the tracked one.
+    """
+
+    points: str | None = None
+    trusted_only: bool = False
+    frames: str | None = None
+    every: int | None = None
+    onto: str | None = None
+
+
+def export_file(findings: Findings, target: Path, options: ExportOptions) -> str:
+    """Write one file and return what it holds, in words."""
+    suffix = target.suffix.lower()
+    _check(target, suffix, options)
+    if suffix in _MOTIONS:
+        write_motion(joint_motion(findings), target)
+        return "skeleton in motion"
+    if suffix in _COORDINATES:
+        write_motion(coordinate_series(findings), target)
+        return "coordinates, radians and mm"
+    if suffix in _POINTS:
+        points = options.points or POINT_SETS[0]
+        series = point_series(findings, points, trusted_only=options.trusted_only)
+        write_motion(series, target)
+        return f"{len(series.names)} {points}, mm, z up"
+    every = 1 if options.every is None else options.every
+    return export_surface(
+        findings, target, frames=options.frames, every=every, trusted_only=options.trusted_only, onto=options.onto
+    )
+
+
+def _check(target: Path, suffix: str, options: ExportOptions) -> None:
+    """Refuse an unknown format, and options that the format has no use for, rather than leave them aside."""
+    known = (*_POINTS, *_MOTIONS, *_COORDINATES, *_SURFACES)
+    if suffix not in known:
+        raise InputError(f"{target}: cannot export to '{suffix}'; known are {', '.join(known)}")
+    for name, value, suffixes in (
+        ("--points", options.points, _POINTS),
+        ("--trusted-only", options.trusted_only or None, (*_POINTS, *_SURFACES)),
+        ("--frames", options.frames, _SURFACES),
+        ("--every", options.every, _SURFACES),
+        ("--onto", options.onto, _SURFACES),
+    ):
+        if value is not None and suffix not in suffixes:
+            raise InputError(f"{target}: {name} has no meaning for '{suffix}'; it is for {', '.join(suffixes)}")

@@ -1,0 +1,200 @@
+"""The skeleton: from virtual markers to joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results
+from calibration.foundation.spans import Span
+from capture.recordings.recording import Recording
+from skeleton.bodies import BODIES, load_body, load_skeleton_toml
+from skeleton.bodies.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
+from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
+from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_body
+from skeleton.inverse_kinematics.skeleton_file import create_skeleton
+from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
+from skeleton.inverse_kinematics.spring_window import fit_smoothly
+from skeleton.tree.joint_tree import Skeleton
+from tracking.sequence.tracked_points import TrackedPoints
+from tracking.subjects.skeleton import load_subject_skeleton
+from vivarig.console.progress import progress_callback
+from vivarig.console.reporting import CommandReport
+from vivarig.stages.options import SkeletonOptions
+from vivarig.stages.skeleton_blocks import BLOCK, fit_blocks
+from vivarig.xray.bead_springs import hold_beads, load_bead_springs
+
+__all__ = ["run"]
+
+#: How far a segment's length factor may lie from the whole body's: a tracked surface carries its template's
+#: proportions, so it says less about them than markers on skin do.
+LENGTH_SD = 0.02
+
+_LOOKED_AT = 5_000
+"""Frames, at least, that the report's medians are taken over."""
+
+
+def _subject(name: str, folder: Path) -> tuple[Skeleton, MarkerSet]:
+    """Return body and markers of a built-in body or of a subject folder, whose own files come first."""
+    if name in BODIES:
+        return load_body(name), builtin_markers(name)
+    place = next((path for path in (folder / name, Path(name)) if path.is_dir()), None)
+    if place is None:
+        raise InputError(f"unknown subject '{name}'; built in are {', '.join(BODIES)}, or give a subject folder")
+    if not (place / "skeleton.toml").is_file():
+        bones = load_subject_skeleton(place)
+        return bones.skeleton, bones.markers
+    body = load_skeleton_toml(place / "skeleton.toml")
+    own = place / "markers.toml"
+    return body, load_marker_set(own) if own.is_file() else builtin_markers(body.name)
+
+
+def _place_sd(markers: MarkerSet) -> Floats:
+    """(M,) how far a marker may lie from its generic place, mm: a joint centre not at all."""
+    return np.where([name.startswith(LANDMARK) for name in markers.names], 0.0, 3.0 * markers.sd_mm)
+
+
+def _surface_only(fit: SkeletonFit) -> SkeletonFit:
+    """Return the fit with the residuals and weights of surface markers alone."""
+    keep = [index for index, name in enumerate(fit.marker_names) if not name.startswith(LANDMARK)]
+    return replace(
+        fit,
+        marker_names=tuple(fit.marker_names[index] for index in keep),
+        residuals=fit.residuals[:, keep],
+        weights=fit.weights[:, keep],
+    )
+
+
+def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
+    """Fit the skeleton, a block of frames at a time; with X-ray beads, whose places need them all, all at once."""
+    tracked = TrackedPoints(recording.results / "track.h5")
+    subject = options.body or tracked.subject or recording.subject
+    if subject is None:
+        raise InputError(f"{recording.folder}: recording.toml names no subject; pass --body mouse, rat or human")
+    body, markers = _subject(str(subject), recording.folder)
+    if tracked.cage_names:
+        markers = markers.with_landmarks(body)
+    springs = Springs(cutoff=options.cutoff)
+    seen = tracked.seen()
+    scaling = None
+    if options.scaling:
+        scaling = _scaled(body, markers, tracked, seen, springs)
+        body, markers = scaling.skeleton, scaling.marker_set
+    beads = None if not options.beads else load_bead_springs(recording, body.name, body.joint_names)
+
+    def fitted(
+        labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet, start: Floats | None = None
+    ) -> SkeletonFit:
+        found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=springs, start=start)
+        if options.smooth_s <= 0:
+            return found
+        return fit_smoothly(
+            body, labels, at, noise, marker_set=held, springs=springs, rate_hz=recording.rate_hz,
+            time_s=options.smooth_s, start=found,
+        )  # fmt: skip
+
+    def fit_rows(span: Span, start: Floats | None) -> SkeletonFit:
+        rows = tracked.rows(slice(span.first, span.stop))
+        return fitted(tracked.names, rows.points, rows.sigma, markers, start)
+
+    parameters = {
+        "body": str(subject), "cutoff": options.cutoff, "scaling": scaling is not None, "smooth_s": options.smooth_s,
+        "beads": 0 if beads is None else len(beads.names),
+    }  # fmt: skip
+    path = recording.results / "skeleton.h5"
+    with (
+        create_skeleton(
+            path, body, len(tracked), rate_hz=recording.rate_hz, parameters=parameters, scaling=scaling,
+            cage_names=tracked.cage_names,
+        ) as writer,
+        progress_callback("skeleton") as on_progress,
+    ):  # fmt: skip
+        done = 0
+        for span, fit in fit_blocks(fit_rows, seen, block=BLOCK if beads is None else max(len(tracked), 1)):
+            rows = tracked.rows(slice(span.first, span.stop))
+            markerless: SkeletonFit | None = None
+            if beads is not None:
+                markerless, fit = fit, hold_beads(beads, fit, tracked.names, rows.points, rows.sigma, markers, fitted)
+            fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.stop])
+            writer.write(span, fit, rows.cage, markerless)
+            done += len(span)
+            on_progress(done, len(tracked))
+    report = _report(path, body, scaling)
+    if beads is not None:
+        report.lines.append(
+            f"  beads: {len(beads.names)} X-ray beads hold their segments"
+            f" ({', '.join(dict.fromkeys(beads.segments))}); the fit without them is kept beside it, for evaluate"
+        )
+    return report
+
+
+def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
+    """Return the fit trusted no more than the track (T,) whose markers it was made from."""
+    worse = trust > fit.trust
+    reason = np.where(worse, len(REASONS) - 1, fit.reason)
+    return replace(fit, trust=np.maximum(fit.trust, trust), reason=reason)
+
+
+def _scaled(body: Skeleton, markers: MarkerSet, tracked: TrackedPoints, seen: Ints, springs: Springs) -> Scaling:
+    """Estimate lengths and marker places from the best seen frames; one that tracking lost says nothing about them."""
+    good = np.where(tracked.trust >= 2, 0, seen)
+    chosen = choose_frames(good if good.any() else seen)
+    few = tracked.rows(chosen)
+    with progress_callback("scaling") as on_progress:
+        found = scale_body(
+            body, tracked.names, few.points, few.sigma, marker_set=markers, springs=springs, length_sd=LENGTH_SD,
+            offset_sd=_place_sd(markers), on_progress=on_progress,
+        )  # fmt: skip
+    return replace(found, frames=chosen[found.frames])
+
+
+def _report(path: Path, body: Skeleton, scaling: Scaling | None) -> CommandReport:
+    """Say how the fit came out; medians of very long recordings are taken over frames spread evenly."""
+    with open_results(path, stage="skeleton") as file:
+        trust, reason, iterations = (file[name][:] for name in ("trust", "reason", "iterations"))
+        frames = len(trust)
+        some = slice(None, None, max(1, frames // _LOOKED_AT))
+        residuals, sigmas = file["marker_residuals"][some], file["sigma"][some]
+    known, finite = residuals[np.isfinite(residuals)], sigmas[np.isfinite(sigmas)]
+    sigma, median, rms = (float("nan"),) * 3
+    if finite.size:
+        sigma = float(np.median(finite))
+    if known.size:
+        median, rms = float(np.median(known)), float(np.sqrt(np.mean(known**2)))
+    trusted = float(np.mean(trust == TRUSTED))
+    lines = [
+        f"{frames} frames, body '{body.name}' with {len(body.joints)} joints: results/skeleton.h5",
+        f"  markers: {residuals.shape[1]}, residual median {median:.2f} mm, rms {rms:.2f} mm",
+        f"  joints: 1 sigma median {sigma:.2f} mm; trusted {100 * trusted:.1f} % of frames",
+    ]
+    numbers: dict[str, object] = {
+        "frames": frames,
+        "body": body.name,
+        "markers": residuals.shape[1],
+        "residual_median_mm": median,
+        "residual_rms_mm": rms,
+        "sigma_median_mm": sigma,
+        "trusted_share": trusted,
+        "iterations_mean": float(iterations.mean()),
+    }
+    if scaling is not None:
+        low = min(scaling.factors, key=lambda name: scaling.factors[name])
+        high = max(scaling.factors, key=lambda name: scaling.factors[name])
+        lines.append(
+            f"  scaling: residual {scaling.rms_mm[0]:.2f} -> {scaling.rms_mm[1]:.2f} mm; lengths from "
+            f"{scaling.factors[low]:.3f} ({low}) to {scaling.factors[high]:.3f} ({high}) of the built-in "
+            "body's"
+        )
+        numbers["scaling_factors"] = scaling.factors
+        numbers["scaling_factor_sd"] = scaling.factor_sd
+    for code in range(1, len(REASONS)):
+        count = int(np.sum(reason == code))
+        if count:
+            lines.append(f"  {count} frames: {REASONS[code]}")
+    ok = trusted >= 0.5
+    return CommandReport(lines, numbers, ok, "" if ok else f"only {100 * trusted:.0f} % of frames are trusted")

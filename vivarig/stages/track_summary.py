@@ -1,0 +1,73 @@
+"""How a track came out, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.spans import Span
+from vivarig.console.reporting import CommandReport
+
+__all__ = ["summary"]
+
+MIN_TRUSTED = 0.5
+"""Share of trusted frames below which the command says that quality is low."""
+
+
+def _shape_words(shape: Mapping[str, Any]) -> str:
+    """Say which lengths and girths the body was given, or why it was left as it is."""
+    if shape["kept"]:
+        words = "; ".join(
+            f"{kind} of " + ", ".join(f"{part} {factor:.2f}" for part, factor in shape[f"{kind}s"].items())
+            for kind in ("length", "girth")
+        )
+        return (
+            f"body adapted: {words} of the built-in's (overlap in {len(shape['held'])} frames held out "
+            f"{shape['before']:.3f} -> {shape['after']:.3f})"
+        )
+    tried = "" if shape["before"] is None else f" (overlap {shape['before']:.3f} -> {shape['after']:.3f})"
+    return f"body not adapted: {shape['why']}{tried}"
+
+
+def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
+    """Say how a track came out: of the frames in ``span``, with so many seams where parts disagree."""
+    with open_results(path, stage="track") as file:
+        rows = slice(span.first, span.stop)
+        trust, agreement, residual = (file[name][rows] for name in ("trust", "agreement", "residual"))
+        cameras = file["overlap"].shape[1]
+        subject, start = str(file.attrs["subject"]), int(file.attrs["start_frame"])
+        parameters = read_parameters(file)
+    scale, parts = float(parameters["scale"]), int(parameters["parts"])
+    shares = [float(np.mean(trust == level)) for level in range(3)]
+    overlap = float(np.nanmedian(agreement))
+    lines = [
+        f"{len(span)} frames, {cameras} cameras, subject {subject} x {scale:.3f}: results/track.h5",
+        f"  trusted {100 * shares[0]:.1f} %, doubtful {100 * shares[1]:.1f} %, lost {100 * shares[2]:.1f} %",
+        f"  silhouette overlap {overlap:.3f} IoU (median), outline residual "
+        f"{float(np.nanmedian(residual)):.2f} mm, start at frame {start}",
+    ]
+    shape = parameters.get("shape")
+    if shape:
+        lines.append(f"  {_shape_words(shape)}")
+    if parts > 1:
+        lines.append(f"  {parts} parts, {apart} seams where they disagree; largest distance at a seam {seam_mm:.2f} mm")
+    numbers = {
+        "frames": len(span),
+        "scale": scale,
+        "trusted_share": shares[0],
+        "doubtful_share": shares[1],
+        "lost_share": shares[2],
+        "agreement_iou": overlap,
+        "residual_mm": float(np.nanmedian(residual)),
+        "start_frame": start,
+        "parts": parts,
+        "seams_apart": apart,
+        "seam_mm": seam_mm,
+        "shape": shape,
+    }
+    reason = "" if shares[0] >= MIN_TRUSTED else f"only {100 * shares[0]:.0f} % of the frames are trusted"
+    return CommandReport(lines, numbers, not reason, reason)
