@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import open_results
 from capture.recordings.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recordings.recording import Recording
-from calibration.foundation.result_files import open_results
 
 __all__ = [
     "Beads",

@@ -18,12 +18,12 @@ from capture.recordings.recording import load_recording, save_recording
 from capture.recordings.video import read_frames, write_video
 from skeleton.analysis.gait import GaitPaths
 from vivarig.cli import main
-from vivarig.commands.silhouettes import uneven_footage
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report import build_report
 from vivarig.report.build import no_gait
 from vivarig.report.pictures import contact_sheet, overlay
 from vivarig.results.findings import load_findings
+from vivarig.stages.silhouettes import uneven_footage
 
 HOSTILE = "<script>alert(1)</script> & co"
 
