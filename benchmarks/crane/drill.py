@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.crane.runs import CRANE, CraneSubject, crane_observations, frame_errors
 from benchmarks.crane.sequence import UP, Crane
 from calibration.foundation.arrays import Floats
+from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
@@ -47,7 +48,7 @@ def failure_drill(crane: Crane, subject: CraneSubject) -> dict[str, float]:
             frame_errors(crane, subject, track, truth[CUT:], OTHER - CUT)[1],
         ]
     )
-    trusted = track.trust == 0
+    trusted = track.trust == Trust.TRUSTED
     usual = float(np.median(errors[np.isfinite(errors)]))
     seen = np.ones(len(truth), bool)
     seen[list(BLANK)] = False

@@ -17,7 +17,7 @@ from calibration.boards.board import Board, boards_from_table, load_boards
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
 
-__all__ = ["Footage", "Session", "numbered_images", "open_session"]
+__all__ = ["BoardFootage", "Session", "numbered_images", "open_session"]
 
 VIDEOS = {".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv"}
 IMAGES = {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".pgm"}
@@ -26,7 +26,7 @@ FLOOR = "floor"
 
 
 @dataclass(frozen=True)
-class Footage:
+class BoardFootage:
     """What one camera recorded of the boards: a video, or images with their frame numbers."""
 
     name: str
@@ -51,8 +51,8 @@ class Session:
     layout: str
     boards: tuple[Board, ...]
     board_file: Path
-    footage: tuple[Footage, ...]
-    floor: tuple[Footage, ...] = ()
+    footage: tuple[BoardFootage, ...]
+    floor: tuple[BoardFootage, ...] = ()
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -113,7 +113,7 @@ def _caliscope(place: Path, described: Path | None) -> Session | None:
     board = next((c for c in candidates if c.is_file()), None)
     if board is None:
         raise InputError(f"{place}: looks like a Caliscope project but has no charuco.toml; give --board FILE")
-    footage = tuple(Footage(v.stem, video=v) for v in videos)
+    footage = tuple(BoardFootage(v.stem, video=v) for v in videos)
     return Session(place, "caliscope", load_boards(board), board, footage)
 
 
@@ -139,7 +139,9 @@ def _anipose(place: Path, described: Path | None) -> Session | None:
         raise InputError(f"{place}: cam_regex = '{pattern}' gives two videos the same camera name; keep one per camera")
     board = described or config / "config.toml"
     boards = load_boards(board) if described else boards_from_table(table)
-    footage = sorted((Footage(n, video=v) for n, v in zip(names, videos, strict=True)), key=lambda f: natural(f.name))
+    footage = sorted(
+        (BoardFootage(n, video=v) for n, v in zip(names, videos, strict=True)), key=lambda f: natural(f.name)
+    )
     return Session(place, "anipose", boards, board, tuple(footage))
 
 
@@ -155,9 +157,9 @@ def _sleap_anipose(place: Path, described: Path | None) -> Session | None:
         images = _files(view / "calibration_images", IMAGES)
         video = next(iter(_files(view / "calibration_images", VIDEOS)), None)
         if images:
-            footage.append(Footage(view.name, images=numbered_images(images)))
+            footage.append(BoardFootage(view.name, images=numbered_images(images)))
         elif video is not None:
-            footage.append(Footage(view.name, video=video))
+            footage.append(BoardFootage(view.name, video=video))
         else:
             raise InputError(f"{view / 'calibration_images'}: neither images nor a video")
     return Session(place, "sleap-anipose", load_boards(board), board, tuple(footage))
@@ -176,7 +178,10 @@ def _own(place: Path, described: Path | None) -> Session | None:
         )
     floor = _collect(place / FLOOR) if (place / FLOOR).is_dir() else []
     floor += [
-        Footage(f.name, video=v) for f in _folders(place) for v in _files(f, VIDEOS) if v.stem.lower().startswith(FLOOR)
+        BoardFootage(f.name, video=v)
+        for f in _folders(place)
+        for v in _files(f, VIDEOS)
+        if v.stem.lower().startswith(FLOOR)
     ]
     known = {f.name for f in footage}
     for entry in floor:
@@ -185,11 +190,11 @@ def _own(place: Path, described: Path | None) -> Session | None:
     return Session(place, "vivarig", load_boards(board), board, tuple(footage), tuple(floor))
 
 
-def _collect(place: Path) -> list[Footage]:
+def _collect(place: Path) -> list[BoardFootage]:
     """Return one video or image set per camera: files, folders, or numbered stills side by side."""
     videos = [v for v in _files(place, VIDEOS) if not v.stem.lower().startswith(FLOOR)]
     if videos:
-        return [Footage(v.stem, video=v) for v in videos]
+        return [BoardFootage(v.stem, video=v) for v in videos]
     stills = _files(place, IMAGES)
     groups: dict[str, list[Path]] = {}
     for still in stills:
@@ -198,7 +203,7 @@ def _collect(place: Path) -> list[Footage]:
             groups.setdefault(match.group(1), []).append(still)
     if len(groups) > 1 and all(len(g) > 1 for g in groups.values()):
         named = sorted(groups.items(), key=lambda item: natural(item[0]))
-        return [Footage(name, images=numbered_images(files)) for name, files in named]
+        return [BoardFootage(name, images=numbered_images(files)) for name, files in named]
     found = []
     for folder in _folders(place):
         if folder.name in (FLOOR, "videos"):
@@ -214,7 +219,7 @@ def _collect(place: Path) -> list[Footage]:
                 )
             inside = likely
         if inside:
-            found.append(Footage(folder.name, video=inside[0]))
+            found.append(BoardFootage(folder.name, video=inside[0]))
         elif images:
-            found.append(Footage(folder.name, images=numbered_images(images)))
+            found.append(BoardFootage(folder.name, images=numbered_images(images)))
     return found

@@ -14,7 +14,7 @@ from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from calibration.rig_formats.matlab_files import read_matlab
-from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
+from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, padded, scaled_pose, with_lens
 
 __all__ = ["DANNCE"]
 
@@ -75,7 +75,7 @@ def _names(value: Any, count: int, path: Path) -> list[str]:
 def _write_dannce(rig: Rig, path: Path) -> None:
     params = np.empty((len(rig), 1), dtype=object)
     names = np.empty((1, len(rig)), dtype=object)
-    for index, camera in enumerate(map(lens_camera, rig)):
+    for index, camera in enumerate(map(with_lens, rig)):
         d, pose = padded(camera.lens.distortion, 5), camera.camera_from_world
         params[index, 0] = {
             "K": camera.lens.intrinsics.T,

@@ -19,10 +19,10 @@ from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
     RigFormat,
-    lens_camera,
     natural_key,
     padded,
     scaled_pose,
+    with_lens,
 )
 
 __all__ = ["EASYMOCAP", "JARVIS", "OPENCV"]
@@ -160,7 +160,7 @@ def _write_opencv(rig: Rig, path: Path) -> None:
     if path.suffix.lower() == ".xml":
         raise InputError(f"{path}: OpenCV files are written as YAML; name it .yml (OpenCV reads both)")
     cameras = []
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         pose, lens = camera.camera_from_world, camera.lens
         cameras.append(
             {
@@ -220,7 +220,7 @@ def _read_easymocap(path: Path, options: ReadOptions) -> Rig:
 def _write_easymocap(rig: Rig, path: Path) -> None:
     inner: dict[str, Any] = {"names": list(rig.names)}
     outer: dict[str, Any] = {"names": list(rig.names)}
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         pose = camera.camera_from_world
         inner[f"K_{camera.name}"] = camera.lens.intrinsics
         inner[f"dist_{camera.name}"] = padded(camera.lens.distortion, 5)[None]
@@ -273,7 +273,7 @@ def _read_jarvis(path: Path, options: ReadOptions) -> Rig:
 
 def _write_jarvis(rig: Rig, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         pose = camera.camera_from_world
         content = {
             "image_width": camera.size[0],

@@ -13,7 +13,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text, write_text
-from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
+from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, padded, scaled_pose, with_lens
 
 __all__ = ["QUALISYS"]
 
@@ -88,7 +88,7 @@ def _camera(tag: ElementTree.Element, options: ReadOptions, where: str) -> LensC
 
 def _write(rig: Rig, path: Path) -> None:
     lines = ['<?xml version="1.0"?>', "<calibration>", " <cameras>"]
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         k, d, (wide, high) = camera.lens.intrinsics, padded(camera.lens.distortion, 5), camera.size
         rotation = _LOOK @ camera.camera_from_world.rotation
         inner = {

@@ -15,7 +15,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
 
-__all__ = ["Holds", "ReadOptions", "RigFormat", "lens_camera", "losses", "natural_key", "reduced"]
+__all__ = ["Holds", "ReadOptions", "RigFormat", "losses", "natural_key", "reduced", "with_lens"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class RigFormat:
     is_folder: bool = False
 
 
-def lens_camera(camera: Camera) -> LensCamera:
+def with_lens(camera: Camera) -> LensCamera:
     """Return a camera with a lens: itself, or the decomposition of a bare matrix."""
     if isinstance(camera, LensCamera):
         return camera
@@ -106,7 +106,7 @@ def losses(rig: Rig, target: RigFormat) -> list[str]:
     """Return, one line each, what of ``rig`` the target format cannot hold."""
     holds, found = target.holds, []
     for camera in rig:
-        lens = lens_camera(camera).lens
+        lens = with_lens(camera).lens
         who = f"camera '{camera.name}'"
         if isinstance(lens, FisheyeLens):
             if not holds.fisheye:
@@ -137,7 +137,7 @@ def reduced(rig: Rig, holds: Holds) -> Rig:
 def _reduced(camera: Camera, holds: Holds) -> Camera:
     if isinstance(camera, MatrixCamera) and holds.matrix:
         return camera
-    posed = lens_camera(camera)
+    posed = with_lens(camera)
     lens = posed.lens
     k: Floats = lens.intrinsics.copy()
     if not holds.skew and holds.lens:

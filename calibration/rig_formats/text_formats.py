@@ -18,10 +18,10 @@ from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
     RigFormat,
-    lens_camera,
     natural_key,
     padded,
     scaled_pose,
+    with_lens,
 )
 
 __all__ = ["DLT", "HUMANEVA", "MAYACAM1", "MAYACAM2"]
@@ -118,7 +118,7 @@ def _rows(rows: Iterable[Iterable[float]]) -> str:
 
 def _write_mayacam2(rig: Rig, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         pose, distortion = camera.camera_from_world, camera.lens.distortion
         text = f"image size\n{camera.size[0]},{camera.size[1]}\n\n"
         text += "camera matrix\n" + _rows(camera.lens.intrinsics)
@@ -184,7 +184,7 @@ def _one_mayacam1(file: Path, options: ReadOptions) -> LensCamera:
 def _write_mayacam1(rig: Rig, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     near = 0.1
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         k, (wide, high) = camera.lens.intrinsics, camera.size
         r = (_FLIP @ camera.camera_from_world.rotation).T
         angles = np.degrees(
@@ -255,7 +255,7 @@ def _write_dlt(rig: Rig, path: Path) -> None:
         if isinstance(camera, MatrixCamera):
             matrix = camera.matrix
         else:
-            posed = lens_camera(camera)
+            posed = with_lens(camera)
             pose = posed.camera_from_world
             matrix = posed.lens.intrinsics @ np.column_stack([pose.rotation, pose.translation])
         if abs(matrix[2, 3]) < 1e-9 * np.abs(matrix[2]).max():
@@ -304,7 +304,7 @@ def _one_humaneva(file: Path, options: ReadOptions) -> LensCamera:
 
 def _write_humaneva(rig: Rig, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         k, pose = camera.lens.intrinsics, camera.camera_from_world
         values = [k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1] / k[0, 0]]
         values += [*padded(camera.lens.distortion, 5), *pose.rotation.ravel(), *pose.translation]

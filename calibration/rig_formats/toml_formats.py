@@ -15,7 +15,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.foundation.tables import Table, read_toml
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
-from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, lens_camera, padded, scaled_pose
+from calibration.rig_formats.rig_format import Holds, ReadOptions, RigFormat, padded, scaled_pose, with_lens
 
 __all__ = ["ANIPOSE", "CALISCOPE", "POSE2SIM"]
 
@@ -84,7 +84,7 @@ def _read_pose2sim(path: Path, options: ReadOptions) -> Rig:
 
 
 def _rescaled(rig: Rig, factor: float) -> Rig:
-    cameras = [lens_camera(camera) for camera in rig]
+    cameras = [with_lens(camera) for camera in rig]
     return Rig(
         tuple(
             LensCamera(
@@ -100,7 +100,7 @@ def _rescaled(rig: Rig, factor: float) -> Rig:
 
 def _write_pose2sim(rig: Rig, path: Path) -> None:
     content: dict[str, Any] = {}
-    for camera in map(lens_camera, rig):
+    for camera in map(with_lens, rig):
         pose = camera.camera_from_world
         content[camera.name] = {
             "name": camera.name,
@@ -156,7 +156,7 @@ def _write_caliscope(rig: Rig, path: Path) -> None:
     if not all(numbers) or len(set(numbers)) < len(numbers):
         numbers = [str(index) for index in range(len(rig))]
     content: dict[str, Any] = {"cameras": {}}
-    for number, camera in zip(numbers, map(lens_camera, rig), strict=True):
+    for number, camera in zip(numbers, map(with_lens, rig), strict=True):
         fisheye = isinstance(camera.lens, FisheyeLens)
         content["cameras"][number] = {
             "cam_id": int(number),

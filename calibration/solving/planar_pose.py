@@ -15,7 +15,7 @@ from calibration.foundation.compiled import compiled
 from calibration.geometry.small_matrices import factorise
 from calibration.geometry.transforms import RigidTransform
 
-__all__ = ["PlanarPose", "half_turn", "lens_camera", "lens_row", "planar_poses", "poses_of_views"]
+__all__ = ["PlanarPose", "camera_from_row", "half_turn", "lens_row", "planar_poses", "poses_of_views"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,7 @@ def _limit(packed: bytes) -> float:
     row = np.zeros(ROW)
     row[:20] = np.frombuffer(packed)
     row[20] = row[24] = row[28] = 1.0
-    return float(lens_camera(row, (1, 1), "lens", 14).lens.invertible_limit)
+    return float(camera_from_row(row, (1, 1), "lens", 14).lens.invertible_limit)
 
 
 def half_turn(model: Floats) -> RigidTransform:
@@ -269,7 +269,7 @@ def half_turn(model: Floats) -> RigidTransform:
     return RigidTransform(turn, centre - turn @ centre)
 
 
-def lens_camera(row: Floats, size: tuple[int, int], name: str, coefficients: int) -> LensCamera:
+def camera_from_row(row: Floats, size: tuple[int, int], name: str, coefficients: int) -> LensCamera:
     """Return a pinhole or fisheye camera from a row; ``coefficients`` says how many distortion terms to keep."""
     k = np.array([[row[1], row[5], row[3]], [0, row[2], row[4]], [0, 0, 1]])
     pose = RigidTransform(row[20:29].reshape(3, 3).copy(), row[29:32].copy())

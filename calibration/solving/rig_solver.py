@@ -24,7 +24,7 @@ from calibration.solving.intrinsics import (
     neutral_row,
     richest_fit,
 )
-from calibration.solving.planar_pose import lens_camera
+from calibration.solving.planar_pose import camera_from_row
 from calibration.solving.pose_graph import first_rig
 from calibration.solving.target_poses import place_targets
 
@@ -403,7 +403,9 @@ def rig_of_rows(rows: Floats, sightings: Sightings, freedoms: tuple[Freedom, ...
     for c, name in enumerate(sightings.cameras):
         used = np.flatnonzero(rows[c, 6:20])
         least = int(used.max()) + 1 if len(used) else 0
-        cameras.append(lens_camera(rows[c], sightings.sizes[c], name, next(n for n in (5, 8, 12, 14) if n >= least)))
+        cameras.append(
+            camera_from_row(rows[c], sightings.sizes[c], name, next(n for n in (5, 8, 12, 14) if n >= least))
+        )
     return Rig(tuple(cameras))
 
 

@@ -22,7 +22,7 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text
 from calibration.geometry.transforms import RigidTransform, fit_similarity
-from calibration.solving.planar_pose import lens_camera
+from calibration.solving.planar_pose import camera_from_row
 
 __all__ = ["Marks", "MarksSolution", "load_marks", "refine_rig", "solve_marks"]
 
@@ -176,7 +176,7 @@ def _rig_of(rows: Floats, names: Sequence[str], lenses: Sequence[Lens]) -> Rig:
     made = []
     for row, name, lens in zip(rows, names, lenses, strict=True):
         terms = 4 if isinstance(lens, FisheyeLens) else max(len(lens.distortion), 5)
-        made.append(lens_camera(row, lens.size, name, terms))
+        made.append(camera_from_row(row, lens.size, name, terms))
     return Rig(tuple(made))
 
 

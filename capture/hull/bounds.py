@@ -16,7 +16,7 @@ import numpy as np
 from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
-from capture.hull.distance import DistanceImage, View, box_corners
+from capture.hull.distance import DistanceImage, Extent, box_corners
 
 __all__ = ["Box", "bounding_box", "box_of_half_spaces", "pyramid"]
 
@@ -118,10 +118,10 @@ def pyramid(camera: Camera, image: DistanceImage, *, margin: float = 0.01) -> Fl
 
     A partial silhouette is opened by its own frame's size on the sides where it touches the border.
     """
-    if image.view in (View.EMPTY, View.FULL):
+    if image.view in (Extent.EMPTY, Extent.FULL):
         return None
     corners = box_corners(image)
-    if image.view is View.PARTIAL:
+    if image.view is Extent.PARTIAL:
         width, height = camera.size
         low, high = corners.min(axis=0), corners.max(axis=0)
         opened_low = np.where(low <= 2, low - np.array([width, height]), low)
@@ -170,7 +170,7 @@ def bounding_box(
         if planes is not None:
             moved = planes.copy()
             moved[:, 3] += planes[:, :3] @ middle  # coordinates from the middle of the rig: better conditioned
-            pyramids.append((moved, image.view is View.COMPLETE))
+            pyramids.append((moved, image.view is Extent.COMPLETE))
     for certain in (True, False):
         chosen = [planes for planes, complete in pyramids if complete or not certain]
         size = len(chosen) - tolerated

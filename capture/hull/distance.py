@@ -30,9 +30,9 @@ __all__ = [
     "BAND_PX",
     "RIM_PX",
     "DistanceImage",
+    "Extent",
     "Outside",
     "PackedDistances",
-    "View",
     "distance_image",
     "pack_distances",
 ]
@@ -46,7 +46,7 @@ RIM_PX = 2
 BORDER_PX = 1
 
 
-class View(Enum):
+class Extent(Enum):
     """What one silhouette says about the subject."""
 
     COMPLETE = "complete"
@@ -78,7 +78,7 @@ class DistanceImage:
     values: Singles
     origin: tuple[int, int]
     box: tuple[float, float, float, float]
-    view: View
+    view: Extent
     carves_outside: bool
 
 
@@ -163,13 +163,13 @@ def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO)
     if w == 0:
         nowhere = (np.nan,) * 4
         return DistanceImage(
-            np.full((2, 2), 1e6, dtype=np.float32), (0, 0), nowhere, View.EMPTY, outside is Outside.EMPTY
+            np.full((2, 2), 1e6, dtype=np.float32), (0, 0), nowhere, Extent.EMPTY, outside is Outside.EMPTY
         )
     box = (float(x), float(y), float(x + w - 1), float(y + h - 1))
     if w == width and h == height and cv2.countNonZero(inside_all) == width * height:
-        return DistanceImage(np.full((2, 2), -1e6, dtype=np.float32), (0, 0), box, View.FULL, False)
+        return DistanceImage(np.full((2, 2), -1e6, dtype=np.float32), (0, 0), box, Extent.FULL, False)
     near = min(x, y, width - x - w, height - y - h) <= BORDER_PX
-    view = View.PARTIAL if near else View.COMPLETE
+    view = Extent.PARTIAL if near else Extent.COMPLETE
     carves_outside = outside is Outside.EMPTY or (outside is Outside.AUTO and not near)
     if carves_outside:
         left, top = x - MARGIN_PX, y - MARGIN_PX

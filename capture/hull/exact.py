@@ -20,7 +20,7 @@ from calibration.foundation.arrays import Floats
 from capture.hull.agreement import silhouette_agreement
 from capture.hull.bounds import Box
 from capture.hull.contours import Outline, mask_contours, outline_of
-from capture.hull.distance import Outside, View
+from capture.hull.distance import Extent, Outside
 from capture.hull.implicit import gather
 from capture.hull.result import Hull, HullFlag, no_hull
 
@@ -119,7 +119,7 @@ def exact_hull(
     if len(faces) == 0:
         return no_hull(len(rig), evidence.used, evidence.flags | HullFlag.EMPTY_HULL)
     flags = evidence.flags
-    if any(image.view is not View.COMPLETE for image in evidence.images):
+    if any(image.view is not Extent.COMPLETE for image in evidence.images):
         margin = 1e-6 * float(evidence.box.size.max())
         if (vertices.min(axis=0) <= evidence.box.low + margin).any() or (
             vertices.max(axis=0) >= evidence.box.high - margin

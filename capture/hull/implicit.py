@@ -16,7 +16,7 @@ from calibration.foundation.errors import InputError
 from capture.hull.agreement import silhouette_agreement
 from capture.hull.blocks import BLOCK, Grid, active_blocks
 from capture.hull.bounds import Box, bounding_box
-from capture.hull.distance import DistanceImage, Outside, View, distance_image, pack_distances
+from capture.hull.distance import DistanceImage, Extent, Outside, distance_image, pack_distances
 from capture.hull.facing import facing_cameras
 from capture.hull.field import FieldViews, surface_normals
 from capture.hull.marching import enclosed_volume, march
@@ -93,18 +93,18 @@ def gather(
                     f"camera '{camera.name}': silhouette must be ({height}, {width}), got {silhouette.shape}"
                 )
             image = distance_image(silhouette, outside=outside)
-        if image.view is View.EMPTY:
+        if image.view is Extent.EMPTY:
             flags |= HullFlag.EMPTY_SILHOUETTE
-        elif image.view is View.FULL:
+        elif image.view is Extent.FULL:
             flags |= HullFlag.FULL_SILHOUETTE
         else:
-            if image.view is View.PARTIAL:
+            if image.view is Extent.PARTIAL:
                 flags |= HullFlag.PARTLY_OUT_OF_VIEW
             used[index] = True
             cameras.append(camera)
             images.append(image)
     wanted = int(np.ceil(0.75 * len(rig))) if wanted_views is None else wanted_views
-    complete = sum(image.view is View.COMPLETE for image in images)
+    complete = sum(image.view is Extent.COMPLETE for image in images)
     if complete < wanted:
         flags |= HullFlag.FEW_VIEWS
     if not images:

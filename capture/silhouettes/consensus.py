@@ -16,7 +16,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
 from capture.hull.agreement import mesh_silhouette, overlap
-from capture.hull.distance import DistanceImage, View, distance_image
+from capture.hull.distance import DistanceImage, Extent, distance_image
 from capture.hull.implicit import implicit_hull
 from capture.hull.result import Hull
 from capture.silhouettes.ray_agreement import ray_agreement
@@ -52,7 +52,7 @@ def _scores(
     masks: Sequence[Bools], images: Sequence[DistanceImage], rig: Rig, views: Bools | None
 ) -> tuple[Floats, Hull]:
     hull = implicit_hull(images, rig, views=views, sharp=False, score=False)
-    usable = np.array([image.view in (View.COMPLETE, View.PARTIAL) for image in images])
+    usable = np.array([image.view in (Extent.COMPLETE, Extent.PARTIAL) for image in images])
     scores = np.full(len(masks), np.nan)
     if np.count_nonzero(usable) < 2:
         return scores, hull

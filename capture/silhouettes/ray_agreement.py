@@ -18,7 +18,7 @@ from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled
-from capture.hull.distance import BORDER_PX, DistanceImage, View
+from capture.hull.distance import BORDER_PX, DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
 
@@ -35,12 +35,12 @@ def _outline_box(mask: Bools) -> DistanceImage:
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     nothing = np.zeros((2, 2), dtype=np.float32)
     if w == 0:
-        return DistanceImage(nothing, (0, 0), (np.nan,) * 4, View.EMPTY, False)
+        return DistanceImage(nothing, (0, 0), (np.nan,) * 4, Extent.EMPTY, False)
     box = (float(x), float(y), float(x + w - 1), float(y + h - 1))
     if (w, h) == (width, height) and mask.all():
-        return DistanceImage(nothing, (0, 0), box, View.FULL, False)
+        return DistanceImage(nothing, (0, 0), box, Extent.FULL, False)
     near = min(x, y, width - x - w, height - y - h) <= BORDER_PX
-    return DistanceImage(nothing, (x, y), box, View.PARTIAL if near else View.COMPLETE, not near)
+    return DistanceImage(nothing, (x, y), box, Extent.PARTIAL if near else Extent.COMPLETE, not near)
 
 
 def ray_agreement(masks: Sequence[Bools], rig: Rig) -> Floats:

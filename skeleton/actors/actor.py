@@ -14,8 +14,9 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
+from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.bones import Bone, build_bones
-from skeleton.actors.meshing import mesh_solid, project, relax, vertex_normals
+from skeleton.actors.meshing import mesh_solid, project, relax
 from skeleton.actors.shapes import (
     Flesh,
     Shapes,

@@ -8,10 +8,11 @@ from skimage.measure import marching_cubes
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
+from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.shapes import field as evaluate
 from skeleton.actors.shapes import field_gradient, shape_distance
 
-__all__ = ["adjacency", "edges_of", "fill_grid", "mesh_solid", "mesh_volume", "project", "relax", "vertex_normals"]
+__all__ = ["adjacency", "edges_of", "fill_grid", "mesh_solid", "mesh_volume", "project", "relax"]
 
 BLOCK = 8
 
@@ -104,17 +105,6 @@ def adjacency(edges: Ints, count: int) -> sparse.csr_array:
     """Return the symmetric 0/1 neighbour matrix of the vertices of edges (E, 2)."""
     rows, columns = np.concatenate([edges[:, 0], edges[:, 1]]), np.concatenate([edges[:, 1], edges[:, 0]])
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(count, count))
-
-
-def vertex_normals(points: Floats, faces: Ints) -> Floats:
-    """Return area-weighted unit normals (V, 3)."""
-    a, b, c = (points[faces[:, k]] for k in range(3))
-    face_normals = np.cross(b - a, c - a)
-    out = np.zeros_like(points)
-    for k in range(3):
-        for axis in range(3):
-            out[:, axis] += np.bincount(faces[:, k], face_normals[:, axis], len(points))
-    return np.asarray(out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12))
 
 
 def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3) -> Floats:

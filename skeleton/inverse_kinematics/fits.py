@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints, frozen
+from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import quaternion_from_rotation
 from skeleton.tree.articulation import Articulation
 
 __all__ = ["DOUBTFUL", "LOST", "REASONS", "TRUSTED", "SkeletonFit", "fit_of", "same_sign"]
 
-TRUSTED, DOUBTFUL, LOST = 0, 1, 2
+TRUSTED, DOUBTFUL, LOST = (int(level) for level in Trust)
 
 #: What the reason code of a frame says, and what to do about it.
 REASONS = (

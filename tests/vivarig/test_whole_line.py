@@ -101,7 +101,7 @@ def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Executed as it is; the stages are done, so that it only makes the report."""
-    keep = {"track": {"scale": "1.06", "no_adapt": True}}
+    keep = {"track": TrackOptions(scale=1.06, adapt=False)}
     run = vivarig.run
     monkeypatch.setattr(vivarig, "run", lambda folder: run(folder, workers=1, part_frames=3, **keep), raising=False)
     monkeypatch.setattr(sys, "argv", ["notebook.py", str(finished)])

@@ -17,7 +17,7 @@ from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
-from skeleton.actors.meshing import vertex_normals
+from calibration.geometry.meshes import vertex_normals
 from skeleton.inverse_kinematics.scaling import scale_body
 from skeleton.inverse_kinematics.spring_ik import fit_skeleton
 from tracking.adapting.scale_search import find_scale, make_solver

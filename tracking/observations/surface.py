@@ -9,8 +9,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
+from calibration.geometry.meshes import vertex_normals
 
-__all__ = ["Surface", "vertex_normals"]
+__all__ = ["Surface"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +36,3 @@ class Surface:
     def tree(self) -> cKDTree:
         """The points, ready for nearest-neighbour search."""
         return cKDTree(self.points)
-
-
-def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
-    """Return (V, 3) unit normals, the area-weighted mean of each vertex's faces."""
-    a, b, c = (vertices[faces[:, k]] for k in range(3))
-    across = np.cross(b - a, c - a)
-    total = np.zeros((len(vertices), 3))
-    for k in range(3):
-        np.add.at(total, faces[:, k], across)
-    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))

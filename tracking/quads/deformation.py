@@ -1,7 +1,7 @@
 """How a posed cage moves the points bound to it, and the derivatives with respect to the quads.
 
 A bound point has one row of Green coordinates over the *carriers* of the cage, its vertices v_i and scaled normals
-s_j n_j (oqr-tracking.md, eq. 1): ``P = sum_i phi_i v_i + sum_j psi_j s_j n_j``. Carriers depend on the quads,
+s_j n_j (Duveau et al. 2012, eq. 1): ``P = sum_i phi_i v_i + sum_j psi_j s_j n_j``. Carriers depend on the quads,
 rows do not, so the derivative of any number of points is a product of their rows with one small sparse table: a vertex
 moves with its own quad, a normal and its stretch with the (at most three) quads its face hangs on.
 

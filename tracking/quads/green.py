@@ -1,7 +1,7 @@
 """Green coordinates in 3D (Lipman, Levin, Cohen-Or 2008), from closed forms.
 
 A point eta inside a closed cage with vertices v_i and faces t_j (unit outward normals n_j) is written
-``eta = sum_i phi_i v_i + sum_j psi_j n_j`` (oqr-tracking.md, eq. 1), with the layer potentials of Laplace's equation::
+``eta = sum_i phi_i v_i + sum_j psi_j n_j`` (Duveau et al. 2012, eq. 1), with layer potentials of Laplace's equation::
 
     psi_j = 1/(4 pi) int_{t_j} dS / R                    single layer
     phi_i = 1/(4 pi) int hat_i(xi) (xi - eta).n / R^3 dS     double layer, hat_i the piecewise linear hat of v_i

@@ -1,6 +1,6 @@
 """Which frames to believe, and why not the others.
 
-The overlap of the model's and the observed silhouettes falls when the pose is wrong (oqr-tracking.md, section 10:
+The overlap of the model's and the observed silhouettes falls when the pose is wrong (on a captured person:
 correlation with the true error -0.78 to -0.97). How high it is when all is well depends on subject, template and
 cameras, so a frame is judged against the sequence's own good frames; but a sequence whose good frames are poor (the
 template cannot explain what the cameras see, say a person with a chair) is not trusted either.
@@ -14,20 +14,13 @@ from enum import IntEnum
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.trust import Trust
 
 __all__ = ["Reason", "Trust", "Verdicts", "judge", "plausible_size"]
 
 #: Least and greatest size of a subject against the built-in body. Larger ones explain something else: a person of 2.1 m
 #: or more is a person with a chair. Rodents grow, and there are many strains: the limits only catch what is absurd.
 _SIZES = {"human": (0.4, 1.2), "mouse": (0.4, 2.0), "rat": (0.3, 2.0)}
-
-
-class Trust(IntEnum):
-    """How far a frame may be believed."""
-
-    TRUSTED = 0
-    DOUBTFUL = 1
-    LOST = 2
 
 
 class Reason(IntEnum):

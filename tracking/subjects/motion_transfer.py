@@ -1,4 +1,4 @@
-"""The motion of one subject given to another whose quads bear the same names (oqr-tracking.md, section 3).
+"""The motion of one subject given to another whose quads bear the same names (Duveau et al. 2012).
 
 A mesh that lies inside the tracked subject's own cage needs no transfer: its points are bound to that cage
 (`CageRig.bind`) and carried (`carried_points`). Another body, of other lengths, takes the rotations of the quads, and

@@ -5,7 +5,7 @@ and of the latent point x::
 
     E(q, x) = sum_contours rho(r) + |y(q) - m(x)|^2 / s^2 + w log sigma^2(x) + rigidity(q) + |q - q_predicted|^2 / s_t^2
 
-(oqr-tracking.md, eq. 5, with the sign of the variance term that penalises leaving the training poses). With the quads
+(Duveau et al. 2012, eq. 5, with the sign of the variance term that penalises leaving the training poses). With quads
 held at y(x) the system shrinks to the root's six numbers and x: the latent stage.
 """
 

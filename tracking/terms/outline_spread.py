@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
-from tracking.observations.surface import vertex_normals
+from calibration.geometry.meshes import vertex_normals
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 

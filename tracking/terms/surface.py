@@ -1,7 +1,7 @@
 """The surface as data: a template against a visual hull or another mesh of the frame, both ways.
 
 Each template vertex is paired with the nearest surface sample of like normal, and each surface sample with the nearest
-template vertex; the residual is the distance along the surface's normal (oqr-tracking.md, eq. 4, two-sided, so that the
+template vertex; the residual is the distance along its normal (Duveau et al. 2012, eq. 4, two-sided, so that the
 template cannot shrink inside the hull). A hull of few views is larger than the body: outlines are the better data, and
 this term is for comparison, for mesh sequences, and where outlines are missing.
 """
@@ -12,7 +12,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
-from tracking.observations.surface import Surface, vertex_normals
+from calibration.geometry.meshes import vertex_normals
+from tracking.observations.surface import Surface
 from tracking.terms.silhouette import Matches
 
 __all__ = ["match_surface"]

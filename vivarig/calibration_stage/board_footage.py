@@ -13,7 +13,7 @@ import numpy as np
 from calibration.boards.board import Board, board_toml
 from calibration.boards.detection import BoardView, CameraDetections, detect_boards
 from calibration.boards.diagnosis import explain_missing
-from calibration.boards.session import Footage, Session
+from calibration.boards.session import BoardFootage, Session
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from capture.recordings.video import VideoInfo, probe, read_frames, read_image
@@ -25,7 +25,7 @@ CACHE_VERSION = 1
 LENGTH_SLACK = 2  # frame counts of containers are often off by one or two
 
 
-def frames_of(footage: Footage, step: int = 1) -> Iterator[tuple[int, np.ndarray]]:
+def frames_of(footage: BoardFootage, step: int = 1) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (frame number, image) of one camera's footage."""
     if footage.video is not None:
         yield from read_frames(footage.video, step=step, gray=True)
@@ -34,7 +34,7 @@ def frames_of(footage: Footage, step: int = 1) -> Iterator[tuple[int, np.ndarray
         yield number, read_image(path)
 
 
-def check_footage(footage: Sequence[Footage], *, trim: bool) -> dict[str, VideoInfo]:
+def check_footage(footage: Sequence[BoardFootage], *, trim: bool) -> dict[str, VideoInfo]:
     """Probe every camera's footage; videos of different rates or lengths are refused unless ``trim``."""
     info = {f.name: probe(f.video if f.video is not None else f.images[0][1].parent) for f in footage}
     videos = {f.name: info[f.name] for f in footage if f.video is not None}
@@ -83,13 +83,13 @@ def detect_session(
     return boards, found, notes
 
 
-def _sample(footage: Footage, frames: int, count: int = 6) -> list[np.ndarray]:
+def _sample(footage: BoardFootage, frames: int, count: int = 6) -> list[np.ndarray]:
     every = max(1, frames // count)
     return [image for _, image in frames_of(footage, step=every)][:count]
 
 
 def _detect_all(
-    footage: Sequence[Footage],
+    footage: Sequence[BoardFootage],
     boards: tuple[Board, ...],
     output: Path,
     info: dict[str, VideoInfo],
@@ -122,7 +122,7 @@ def _detect_all(
     return out
 
 
-def _fingerprint(footage: Footage, boards: tuple[Board, ...], step: int, stop: int | None) -> str:
+def _fingerprint(footage: BoardFootage, boards: tuple[Board, ...], step: int, stop: int | None) -> str:
     """Return what a cached detection depends on: the files (size and time), the boards, the sampling."""
     files = [footage.video] if footage.video is not None else [path for _, path in footage.images]
     stats = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f is not None]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.trust import Trust
 from capture.recordings.humaneva_folder import open_sequence
 from capture.recordings.recording import Recording, load_recording
 from skeleton.analysis.humaneva import limb_ends_from_joints, official_scores, truth_from_points
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     if args.pck is not None:
         lines.append(f"  PCK at {args.pck:g} mm: {100 * scores.pck(args.pck):.1f} %")
         numbers["pck"] = scores.pck(args.pck)
-    trusted = estimate.trust == 0
+    trusted = estimate.trust == Trust.TRUSTED
     both = trusted & scores.valid
     of_trusted = float(np.nanmean(scores.per_frame[both])) if both.any() else float("nan")
     share = float(trusted.mean() if args.frame_set is None else trusted[scores.valid].mean())

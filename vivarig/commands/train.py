@@ -10,6 +10,7 @@ import numpy as np
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.trust import Trust
 from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES, load_body
 from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, load_marker_set
@@ -224,7 +225,7 @@ def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses
     if names != rig.quad_names:
         raise InputError(f"{recording}: tracked with other quads than rig '{rig.name}' has; track it with this subject")
     if frames is None:
-        chosen = np.flatnonzero(trust == 0)
+        chosen = np.flatnonzero(trust == Trust.TRUSTED)
     else:
         try:
             chosen = np.array([int(word) for word in frames.split(",")], np.int64)

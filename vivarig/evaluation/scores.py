@@ -15,6 +15,7 @@ from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import atomic_path, write_text
 from calibration.foundation.result_files import open_results
 from calibration.foundation.tables import read_toml
+from calibration.foundation.trust import Trust
 from capture.recordings.masks import first_frame, mask_cameras
 from skeleton.analysis.scoring import JointScores
 from skeleton.motion_files import JointMotion, MarkerSeries, read_motion
@@ -189,7 +190,7 @@ def write_score_plot(path: Path, scores: JointScores, trust: Ints, title: str) -
     figure, (over_time, by_joint) = pyplot.subplots(1, 2, figsize=(12, 4.5), width_ratios=(3, 2), layout="constrained")
     frames = np.arange(len(scores.valid))
     over_time.plot(frames, scores.per_frame, color="#1f6f8b")
-    doubtful = trust > 0
+    doubtful = trust > Trust.TRUSTED
     over_time.plot(frames[doubtful], scores.per_frame[doubtful], "x", color="#c0392b", label="not trusted")
     over_time.set(xlabel="frame", ylabel="mean joint error (mm)", title=title, ylim=(0, None))
     if doubtful.any():

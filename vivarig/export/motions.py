@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries
 from vivarig.results.findings import Findings, SkeletonFindings
@@ -42,7 +43,7 @@ def point_series(findings: Findings, what: str, *, trusted_only: bool) -> Marker
         else:
             names, points = skeleton.landmark_names, skeleton.landmarks
     if trusted_only:
-        points = np.where((trust == 0)[:, None, None], points, np.nan)
+        points = np.where((trust == Trust.TRUSTED)[:, None, None], points, np.nan)
     confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust][:, None], 0.0)
     return MarkerSeries(names, points, rate, up="z", confidence=confidence)
 

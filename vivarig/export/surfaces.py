@@ -13,6 +13,7 @@ from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.trust import Trust
 from skeleton.motion_files.motions import JointMotion
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.motion_transfer import transferred
@@ -89,7 +90,7 @@ def _chosen(track: TrackFindings, frames: str | None, every: int, trusted_only: 
         raise InputError(f"--every must be 1 or more, got {every}")
     with open_results(track.path, stage="track") as file:
         there: Bools = np.isfinite(file["centres"][:]).all(axis=(1, 2))
-    good = there & (track.trust == 0) if trusted_only else there
+    good = there & (track.trust == Trust.TRUSTED) if trusted_only else there
     chosen = np.arange(first, last, every)
     chosen = chosen[good[chosen]]
     if not len(chosen):

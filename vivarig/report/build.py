@@ -9,6 +9,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
+from calibration.foundation.trust import Trust
 from capture.hull.result import flag_words
 from capture.recordings.masks import MaskFlag
 from capture.recordings.recording import Recording
@@ -77,7 +78,7 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
         cards.append((f"{scores.mean:.2f} mm", "mean joint error against the truth, all frames", ""))
         numbers |= {"mean_joint_error_mm": scores.mean, "median_joint_error_mm": scores.median}
     if findings.track is not None:
-        trusted = float((findings.track.trust == 0).mean())
+        trusted = float((findings.track.trust == Trust.TRUSTED).mean())
         mood = "good" if trusted >= 0.9 else "warn" if trusted >= 0.5 else "bad"
         cards.append((_percent(trusted), "of frames trusted by the tracker", mood))
         numbers["trusted_share"] = trusted
@@ -104,10 +105,10 @@ def _trust_statement(findings: Findings) -> str:
     """Return in words how much of the track may be believed, and the most frequent reason why not."""
     assert findings.track is not None
     trust, reason, words = findings.track.trust, findings.track.reason, findings.track.reasons
-    doubtful, lost = int((trust == 1).sum()), int((trust == 2).sum())
+    doubtful, lost = int((trust == Trust.DOUBTFUL).sum()), int((trust == Trust.LOST).sum())
     if doubtful + lost == 0:
         return "The tracker trusts every frame."
-    codes, counts = np.unique(reason[trust > 0], return_counts=True)
+    codes, counts = np.unique(reason[trust > Trust.TRUSTED], return_counts=True)
     code = int(codes[counts.argmax()])
     why = words[code] if code < len(words) else f"reason {code}"
     text = f"Not trusted: {doubtful} doubtful and {lost} lost of {len(trust)} frames, most of them for: {why}."
@@ -153,9 +154,9 @@ def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None
     rows = []
     if findings.track is not None:
         words = findings.track.reasons
-        for code in np.unique(findings.track.reason[findings.track.trust > 0]):
+        for code in np.unique(findings.track.reason[findings.track.trust > Trust.TRUSTED]):
             text = words[code] if code < len(words) else f"reason {code}"
-            count = int(((findings.track.reason == code) & (findings.track.trust > 0)).sum())
+            count = int(((findings.track.reason == code) & (findings.track.trust > Trust.TRUSTED)).sum())
             rows.append((f"tracking: {text}", str(count)))
     if findings.hull is not None:
         for bit in range(16):
@@ -293,7 +294,7 @@ def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> N
         page.note(without)
         return
     summary = gait_of(paths, skeleton.rate_hz)
-    lost = int((skeleton.trust > 0).sum())
+    lost = int((skeleton.trust > Trust.TRUSTED).sum())
     pitch, spread = summary.trunk_pitch_deg
     page.note(
         f"From floor contacts found by height and speed of the feet. Root speed {summary.speed_mm_s:.0f} mm/s, trunk "
@@ -313,7 +314,7 @@ def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> N
 
 def no_gait(trust: Ints, paths: GaitPaths) -> str:
     """Return why there is no gait to speak of in frames of this trust (T,); empty where there is."""
-    untrusted = float((trust > 0).mean())
+    untrusted = float((trust > Trust.TRUSTED).mean())
     if untrusted > 0.5:
         return f"Not given: {_percent(untrusted)} of the frames are not trusted, and strides made of them mean nothing."
     trunk = float(np.median(paths.trunk))

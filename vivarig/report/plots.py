@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.trust import Trust
 from skeleton.analysis.scoring import JointScores
 from vivarig.results.findings import Findings
 
@@ -167,8 +168,8 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     figure, axes = pyplot.subplots(rows, columns, figsize=(10, 1.5 * rows + 0.3), sharex=True, squeeze=False)
     _margins(figure, (0.4, 0.1, 0.4, 0.25), (0.15, 0.35))
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
-        _curve(ax, np.where(trust < 2, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
-        _curve(ax, np.where(trust == 0, values, np.nan), 1.0 / rate_hz, color=INK, lw=1)
+        _curve(ax, np.where(trust < Trust.LOST, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
+        _curve(ax, np.where(trust == Trust.TRUSTED, values, np.nan), 1.0 / rate_hz, color=INK, lw=1)
         _shade(ax, trust, 1.0 / rate_hz)
         ax.set_title(name, fontsize=8)
         ax.tick_params(labelsize=7)

@@ -12,6 +12,7 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
+from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
 from skeleton.bodies import BODIES, load_body, load_skeleton_toml
 from skeleton.bodies.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
@@ -142,7 +143,7 @@ def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
 
 def _scaled(body: Skeleton, markers: MarkerSet, tracked: TrackedPoints, seen: Ints, springs: Springs) -> Scaling:
     """Estimate lengths and marker places from the best seen frames; one that tracking lost says nothing about them."""
-    good = np.where(tracked.trust >= 2, 0, seen)
+    good = np.where(tracked.trust == Trust.LOST, 0, seen)
     chosen = choose_frames(good if good.any() else seen)
     few = tracked.rows(chosen)
     with progress_callback("scaling") as on_progress:

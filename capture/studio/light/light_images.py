@@ -24,7 +24,7 @@ from capture.studio.light.shading import (
     skin_reflectance,
 )
 from capture.studio.scene.stage import Stage
-from capture.studio.scene.surfaces import MovingSurface, vertex_normals
+from capture.studio.scene.surfaces import MovingSurface, shading_normals
 
 __all__ = ["LightPicture", "LightView", "Overlay", "SubjectPose"]
 
@@ -65,7 +65,7 @@ class SubjectPose:
     @cached_property
     def normals(self) -> Floats:
         """(V, 3) unit."""
-        return vertex_normals(self.vertices, self.surface.faces)
+        return shading_normals(self.vertices, self.surface.faces)
 
 
 @dataclass(frozen=True, eq=False)

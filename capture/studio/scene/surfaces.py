@@ -13,7 +13,7 @@ from calibration.foundation.arrays import Floats, Ints, Singles, shaped
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 
-__all__ = ["MovingSurface", "face_normal", "icosphere", "mesh_edges", "vertex_normals"]
+__all__ = ["MovingSurface", "face_normal", "icosphere", "mesh_edges", "shading_normals"]
 
 
 @compiled
@@ -33,7 +33,7 @@ def face_normal(vertices: Floats, a: int, b: int, c: int) -> tuple[float, float,
 
 
 @compiled
-def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
+def shading_normals(vertices: Floats, faces: Ints) -> Floats:
     """Return unit normals (V, 3), faces weighted by area; zero where a vertex has no area."""
     normals = np.zeros_like(vertices)
     for f in range(faces.shape[0]):

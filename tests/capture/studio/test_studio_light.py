@@ -17,7 +17,7 @@ from capture.studio.light.light_images import LightView, SubjectPose
 from capture.studio.light.sensor import Sensor
 from capture.studio.scene.options import StudioOptions
 from capture.studio.scene.stage import build_stage
-from capture.studio.scene.surfaces import MovingSurface, icosphere, mesh_edges, vertex_normals
+from capture.studio.scene.surfaces import MovingSurface, icosphere, mesh_edges, shading_normals
 
 INTRINSICS = np.array([[520.0, 0.0, 161.3], [0.0, 515.0, 118.8], [0.0, 0.0, 1.0]])
 BARREL = np.array([-0.28, 0.10, 0.0011, -0.0008, 0.01])
@@ -235,7 +235,7 @@ def test_edges_of_a_closed_mesh_have_two_faces() -> None:
 
 def test_normals_of_a_ball_point_outwards() -> None:
     vertices, faces = icosphere(3.0, subdivisions=4)
-    assert np.einsum("ij,ij->i", vertex_normals(vertices, faces), vertices / 3.0).min() > 0.999
+    assert np.einsum("ij,ij->i", shading_normals(vertices, faces), vertices / 3.0).min() > 0.999
 
 
 @pytest.mark.parametrize("wrong", [{"noise": -1.0}, {"shadows": 2.0}, {"lamps": 0}, {"motion_blur": float("nan")}])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.actor import Actor, build_actor, sample_actor, thickened
-from skeleton.actors.meshing import edges_of, mesh_volume, vertex_normals
+from skeleton.actors.meshing import edges_of, mesh_volume
 from skeleton.actors.shapes import field, load_flesh, shapes_from_tables
 from skeleton.actors.skinning import dual_quaternions, skin_frames
 from skeleton.actors.tissue import volumes

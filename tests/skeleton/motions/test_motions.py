@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError, SolveError
+from calibration.geometry.meshes import vertex_normals
 from calibration.geometry.transforms import rotation_from_vector
 from skeleton.actors.actor import build_actor, sample_actor
-from skeleton.actors.meshing import vertex_normals
 from skeleton.actors.tissue import volumes
 from skeleton.bodies import load_body
 from skeleton.motion_files.bvh import read_bvh
