@@ -1,13 +1,14 @@
 """Gait and posture summaries: strides from contacts, ranges of motion, trunk posture.
 
-A stride goes from one touch-down of a foot to its next; stance is its part in contact. Frames where a recording begins
-or ends belong to no whole stride and are left out; so is a stride on which the foot did not go where the body went: a
-stance that was seen as two.
+A stride goes from one touch-down of a foot to its next; stance is its part in contact; all is judged in the frame of
+the ground, which on a treadmill moves. Frames where a recording begins or ends belong to no whole stride and are left
+out; so is a stride on which the foot did not go where the body went: a stance that was seen as two.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -16,7 +17,8 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from skeleton.analysis.angles import inner_angles, joint_angles, segment_tilt
-from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points
+from skeleton.analysis.belts import Belt
+from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, ground_of, heel_points
 from skeleton.tree.joint_tree import Pose, Skeleton
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "gait_of",
     "gait_paths",
     "gait_summary",
+    "ground_path",
 ]
 
 
@@ -95,8 +98,9 @@ class Gait:
         phase: foot name to its mean touch-down phase (0 to 1) within the strides of the first foot; NaN without
             strides.
         cadence_per_min: touch-downs of all feet per minute of walking time.
-        speed_mm_s: mean speed of the root over the floor.
+        speed_mm_s: mean speed of the root over the ground.
         trunk_pitch_deg: mean and standard deviation of the trunk's angle above the floor; NaN if it has no such line.
+        belt: how the ground moves.
     """
 
     feet: Mapping[str, FootGait]
@@ -105,6 +109,7 @@ class Gait:
     cadence_per_min: float
     speed_mm_s: float
     trunk_pitch_deg: tuple[float, float]
+    belt: Belt
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,35 +137,37 @@ def foot_gait(
         trunk_mm: length of the trunk.
         up: the vertical's column.
     """
-    downs, rows = contacts.touch_downs, []
+    assert contacts.spans is not None
+    rows = []
     place = np.delete(place, up, axis=1)
-    for start, stop in itertools.pairwise(downs):
-        lift = next(frame for frame in contacts.lift_offs if frame > start)
+    inner = [span for span in contacts.spans if np.isfinite(span[0])]
+    for (begin, lift), (end, _) in itertools.pairwise(inner):
+        start, stop = (min(max(math.ceil(frame), 0), len(place) - 1) for frame in (begin, end))
         across = _held_place(place, stop, contacts) - _held_place(place, start, contacts)
         if root is not None:
             travel = root[stop] - root[start]
             if np.linalg.norm(across - travel) > _APART * np.linalg.norm(travel) + _APART_TRUNKS * trunk_mm:
                 continue
-        stride, stance = (stop - start) / contacts.rate_hz, (lift - start) / contacts.rate_hz
+        stride, stance = float(end - begin) / contacts.rate_hz, float(lift - begin) / contacts.rate_hz
         rows.append((stride, stance, stride - stance, float(np.linalg.norm(across)), stance / stride))
     table = np.array(rows).reshape(-1, 5)
     return FootGait(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4])
 
 
 def _held_place(place: Floats, start: int, contacts: Contacts) -> Floats:
-    """Mean floor position (2,) of the stance that begins at a frame; ``place`` (T, 2)."""
-    stop = next((end for begin, end in contacts.intervals if begin == start), start + 1)
+    """Mean floor position (2,) of the stance that begins about a frame; ``place`` (T, 2)."""
+    stop = next((end for _, end in contacts.intervals if end > start), start + 1)
     return np.asarray(np.nanmean(place[start:stop], axis=0))
 
 
 def _phases(contacts: Mapping[str, Contacts]) -> dict[str, float]:
-    first = next(iter(contacts.values())).touch_downs
+    first = next(iter(contacts.values())).touch_down_s
     out = {}
     for foot, states in contacts.items():
         shares = [
             (down - start) / (stop - start)
             for start, stop in itertools.pairwise(first)
-            for down in states.touch_downs
+            for down in states.touch_down_s
             if start <= down < stop
         ]
         # Phases lie on a circle: the mean of their directions.
@@ -176,29 +183,45 @@ def gait_paths(skeleton: Skeleton, pose: Pose) -> GaitPaths:
     if set(trunk) <= set(skeleton.joint_names):
         ends = pose.points(*skeleton.points(trunk))
         pitch, length = segment_tilt(pose, skeleton, trunk), np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
-    return GaitPaths(foot_points(skeleton, pose), pose.positions[:, 0, :2].copy(), pitch, length)
+    heels = heel_points(skeleton, pose)
+    # A person's stance begins with the heel.
+    feet = {
+        foot: np.concatenate([points, heels[foot][:, None]], axis=1) if foot in heels else points
+        for foot, points in foot_points(skeleton, pose).items()
+    }
+    return GaitPaths(feet, pose.positions[:, 0, :2].copy(), pitch, length)
 
 
-def gait_of(paths: GaitPaths, rate_hz: float) -> Gait:
-    """Summarise locomotion, floor at z = 0."""
+def gait_of(paths: GaitPaths, rate_hz: float, *, belt: Belt | None = None) -> Gait:
+    """Summarise locomotion on a floor at z = 0 or on a belt; ``belt`` None: found from the feet."""
     frames = len(paths.root)
     if frames < 3:
         raise InputError(f"gait: wanted 3 frames or more, got {frames}")
-    contacts = {foot: detect_contacts(points, rate_hz) for foot, points in paths.feet.items()}
+    ground = ground_of(paths.feet, rate_hz) if belt is None else belt
+    contacts = {foot: detect_contacts(points, rate_hz, belt=ground) for foot, points in paths.feet.items()}
+    root = ground_path(paths.root, ground, rate_hz)
     whole = frames / rate_hz
     pitch = np.degrees(paths.pitch)
     trunk = float(np.median(paths.trunk)) if np.isfinite(paths.trunk).all() else 0.0
     return Gait(
         feet={
-            foot: foot_gait(contacts[foot], points.mean(axis=1), root=paths.root, trunk_mm=trunk)
+            foot: foot_gait(
+                contacts[foot], ground.without(points, rate_hz).mean(axis=1), root=root, trunk_mm=trunk
+            )
             for foot, points in paths.feet.items()
         },
         contacts=contacts,
         phase=_phases(contacts),
         cadence_per_min=60.0 * sum(len(states.touch_downs) for states in contacts.values()) / whole,
-        speed_mm_s=float(np.linalg.norm(np.diff(paths.root, axis=0), axis=1).sum() / whole),
+        speed_mm_s=float(np.linalg.norm(np.diff(root, axis=0), axis=1).sum() / whole),
         trunk_pitch_deg=(float(pitch.mean()), float(pitch.std())),
+        belt=ground,
     )
+
+
+def ground_path(root: Floats, belt: Belt, rate_hz: float) -> Floats:
+    """Return the way (T, 2) that a root (T, 2) goes over the ground, mm."""
+    return np.asarray(root - belt.travel(rate_hz)) if belt.moves else root
 
 
 def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:

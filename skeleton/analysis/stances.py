@@ -8,6 +8,7 @@ speed it has at that moment, so that no threshold on speed sets the time of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,12 +23,14 @@ __all__ = ["Stances", "find_stances", "least_median", "otsu_split", "runs_of"]
 
 _SLOW = 0.15
 """Share of a swing's greatest speed below which a foot may stand; the ends are placed by the corner, not by it."""
-_CORE, _FLANK = 0.02, 0.4
+_CORE, _FLANK = 0.05, 0.4
 """Shares of a swing's greatest speed between which its corner is looked for."""
 _TOP = 0.25
 """Share of the usual swing's greatest speed from which a peak beside a stance is one it ends at."""
 _WAY = 0.5
 """A swing leads the foot farther than this share of its sole's length; less is jitter of a foot that stands."""
+_STAYS = 0.2
+"""Share of the sole's length within which a standing foot stays at its place."""
 _LOW = 0.5
 """Share of a swing's height below which a foot may stand, at most."""
 _LEAST_LOW = 0.15
@@ -85,9 +88,8 @@ def find_stances(
         return _one_kind(filled, seen.any(axis=1), rate_hz, up)
     speeds = _speeds(filled, rate_hz, _SMOOTH * frames)
     speed = speeds.min(axis=1)
-    heights = filled[..., up]
-    level, limits = _heights(heights, speeds, swing)
-    low = heights - level < limits
+    level, limits = _heights(filled, speeds, swing, up)
+    low = filled[..., up] - level < limits
     limit = _stance_limit(speed, low.any(axis=1), swing)
     core = ((speeds < limit) & low).any(axis=1)
     core = _tidied(core, round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
@@ -95,7 +97,7 @@ def find_stances(
     for start, stop in runs_of(core):
         begin = _corner(speed, start, -1, swing) if start > 0 else -np.inf
         end = _corner(speed, stop - 1, 1, swing) if stop < len(speed) else np.inf
-        found.append((begin, end))
+        found.append(_at_its_place(filled, (start, stop), (begin, end)))
         shares.append(1.0 - min(1.0, float(np.median(speed[start:stop])) / limit))
     intervals = _apart(np.array(found).reshape(-1, 2))
     states = _frames_within(intervals, len(speed)) & seen.any(axis=1)
@@ -141,6 +143,11 @@ def _speeds(points: Floats, rate_hz: float, smooth: float) -> Floats:
     return np.asarray(np.linalg.norm(np.gradient(soft, 1.0 / rate_hz, axis=0), axis=-1))
 
 
+def _sole(points: Floats) -> float:
+    """Return the length of a sole, mm; 0 for a single point."""
+    return float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
+
+
 def _swing_scale(points: Floats, speed: Floats) -> tuple[float, float]:
     """Return the usual swing's greatest speed and its frames; NaN if the foot does not swing.
 
@@ -151,7 +158,7 @@ def _swing_scale(points: Floats, speed: Floats) -> tuple[float, float]:
     split, explained = otsu_split(np.log(np.maximum(speed, least)))
     if explained < 0.6:
         return np.nan, np.nan
-    sole = float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
+    sole = _sole(points)
     rows = [
         (float(speed[start:stop].max()), float(stop - start))
         for start, stop in runs_of(speed > np.exp(split))
@@ -170,7 +177,7 @@ def _one_kind(points: Floats, seen: Bools, rate_hz: float, up: int) -> Stances:
 
     A single point has no length: that stands in the frames in which it hardly moves against the others.
     """
-    sole = float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
+    sole = _sole(points)
     speed = _speeds(points, rate_hz, 0.0).min(axis=1)
     limit = 3.0 * float(np.median(speed)) if sole == 0.0 else np.inf
     stays = sole == 0.0 or float(np.linalg.norm(np.ptp(points.mean(axis=1), axis=0))) <= sole
@@ -183,22 +190,25 @@ def _one_kind(points: Floats, seen: Bools, rate_hz: float, up: int) -> Stances:
     return Stances(np.array(spans).reshape(-1, 2), states, level, np.inf, limit, np.nan, np.full(len(spans), 0.5))
 
 
-def _heights(heights: Floats, speeds: Floats, swing: float) -> tuple[Floats, Floats]:
+def _heights(points: Floats, speeds: Floats, swing: float, up: int) -> tuple[Floats, Floats]:
     """Return the ground level (P,) of each point and the height (P,) above it that counts as low.
 
     The level is where most slow frames of the lower half lie (least median of squares), low what is within 2.5 robust
-    standard deviations of them, or a small share of what swings lift it.
+    standard deviations of them, or a small share of what swings lift it and of the sole's length.
     """
+    heights = points[..., up]
     slow = speeds.min(axis=1) < _SLOW * swing
     lowest = np.percentile(heights[slow] if slow.any() else heights, 10.0, axis=0)
     peaks = [heights[start:stop].max(axis=0) for start, stop in runs_of(~slow)]
     lift = np.median(np.array(peaks), axis=0) - lowest if peaks else np.full(heights.shape[1], np.inf)
     level, limit = lowest.copy(), _LOW * lift
+    sole = _sole(points)
+    rolls = np.minimum(_LEAST_LOW * lift, 0.5 * sole if sole > 0.0 else np.inf)
     for p in range(heights.shape[1]):
         mine = heights[(speeds[:, p] < _SLOW * swing) & (heights[:, p] - lowest[p] < _LOW * lift[p]), p]
         if len(mine) >= 6:
             level[p], sigma = least_median(mine)
-            limit[p] = min(_LOW * lift[p], max(2.5 * sigma, _LEAST_LOW * lift[p]))
+            limit[p] = min(_LOW * lift[p], max(2.5 * sigma, rolls[p]))
     return level, limit
 
 
@@ -247,6 +257,31 @@ def _corner(speed: Floats, edge: int, way: int, swing: float) -> float:
         a, b, c = bend[best - 1 : best + 2]
         place += 0.5 * (a - c) / (a - 2.0 * b + c) if a - 2.0 * b + c < 0 else 0.0
     return place
+
+
+def _at_its_place(points: Floats, core: tuple[int, int], span: tuple[float, float]) -> tuple[float, float]:
+    """Return a stance (begin, end) less what of its ends the foot still goes, slow as it may be.
+
+    A foot that stands is where it stands: one of its points lies within a small share of the sole's length of its
+    median place in the stance, or as near as half of the stance's frames do.
+    """
+    sole = _sole(points)
+    if sole == 0.0 or core[1] - core[0] < 4:
+        return span
+    first = max(math.ceil(span[0]), 0) if np.isfinite(span[0]) else 0
+    stop = min(math.floor(span[1]) + 1, len(points)) if np.isfinite(span[1]) else len(points)
+    place = np.median(points[core[0] : core[1]], axis=0)
+    away = np.linalg.norm(points[first:stop] - place, axis=2).min(axis=1)
+    usual = float(np.median(np.linalg.norm(points[core[0] : core[1]] - place, axis=2).min(axis=1)))
+    inside = np.flatnonzero(away <= max(_STAYS * sole, 2.5 * 1.4826 * usual))
+    begin, end = span
+    if not len(inside):
+        return span
+    if inside[0] > 0 and np.isfinite(begin):
+        begin = max(begin, first + inside[0] - 0.5)
+    if inside[-1] < len(away) - 1 and np.isfinite(end):
+        end = min(end, first + inside[-1] + 0.5)
+    return begin, end
 
 
 def _apart(intervals: Floats) -> Floats:
