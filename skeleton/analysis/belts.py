@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, frozen
 from calibration.foundation.errors import InputError
 
 __all__ = ["Belt", "find_belt", "still_ground"]
 
-_MOST = 1500
+_MOST = 160
 """Velocities that a mode is taken over, at most: more do not make it better."""
-_SLOWEST = 0.1
+_SLOWEST = 0.04
 """A belt slower than this share of the feet's fast velocities is none: a foot in stance is never quite still."""
 _STRIDES = 2.0
 """Strides of a window in which the belt's velocity is one."""
@@ -122,18 +121,15 @@ def _mode(values: Floats) -> tuple[Floats, float]:
     the mean of what lies within 2.5 sigma, sigma from the disc that holds a quarter of all.
     """
     some = values[:: max(1, len(values) // _MOST)]
-    inside, radius = some, 0.0
+    inside = some
     while len(inside) > 8:
         count = max(4, len(inside) // 2)
-        tree = cKDTree(inside)
-        reach = np.asarray(tree.query(inside, k=count)[0])[:, -1]
-        middle = int(np.argmin(reach))
-        inside = inside[np.sort(np.asarray(tree.query(inside[middle], k=count)[1]))]
+        apart = np.linalg.norm(inside[:, None] - inside[None], axis=2)
+        middle = int(np.argmin(np.partition(apart, count - 1, axis=1)[:, count - 1]))
+        inside = inside[np.sort(np.argsort(apart[middle], kind="stable")[:count])]
     centre = inside.mean(axis=0)
-    apart = np.sort(np.linalg.norm(some - centre, axis=1))
     # Half of a plane's normal distribution lies within 1.18 sigma; half of the low feet's frames are stance at least.
-    radius = float(apart[len(apart) // 4])
-    spread = radius / 1.18
+    spread = float(np.sort(np.linalg.norm(some - centre, axis=1))[len(some) // 4]) / 1.18
     near = np.linalg.norm(values - centre, axis=1) <= max(2.5 * spread, 1e-9)
     return np.asarray(values[near].mean(axis=0)), spread
 

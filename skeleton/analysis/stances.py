@@ -29,8 +29,8 @@ _TOP = 0.25
 """Share of the usual swing's greatest speed from which a peak beside a stance is one it ends at."""
 _WAY = 0.5
 """A swing leads the foot farther than this share of its sole's length; less is jitter of a foot that stands."""
-_STAYS = 0.2
-"""Share of the sole's length within which a standing foot stays at its place."""
+_LANDS, _ROLLS = 0.2, 1.0
+"""Shares of the sole's length within which a foot that lands, and one that rolls off, is at its place."""
 _LOW = 0.5
 """Share of a swing's height below which a foot may stand, at most."""
 _LEAST_LOW = 0.15
@@ -94,10 +94,11 @@ def find_stances(
     core = ((speeds < limit) & low).any(axis=1)
     core = _tidied(core, round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
     found, shares = [], []
+    sole = _sole(filled)
     for start, stop in runs_of(core):
         begin = _corner(speed, start, -1, swing) if start > 0 else -np.inf
         end = _corner(speed, stop - 1, 1, swing) if stop < len(speed) else np.inf
-        found.append(_at_its_place(filled, (start, stop), (begin, end)))
+        found.append(_at_its_place(filled, sole, (start, stop), (begin, end)))
         shares.append(1.0 - min(1.0, float(np.median(speed[start:stop])) / limit))
     intervals = _apart(np.array(found).reshape(-1, 2))
     states = _frames_within(intervals, len(speed)) & seen.any(axis=1)
@@ -259,13 +260,14 @@ def _corner(speed: Floats, edge: int, way: int, swing: float) -> float:
     return place
 
 
-def _at_its_place(points: Floats, core: tuple[int, int], span: tuple[float, float]) -> tuple[float, float]:
+def _at_its_place(
+    points: Floats, sole: float, core: tuple[int, int], span: tuple[float, float]
+) -> tuple[float, float]:
     """Return a stance (begin, end) less what of its ends the foot still goes, slow as it may be.
 
     A foot that stands is where it stands: one of its points lies within a small share of the sole's length of its
     median place in the stance, or as near as half of the stance's frames do.
     """
-    sole = _sole(points)
     if sole == 0.0 or core[1] - core[0] < 4:
         return span
     first = max(math.ceil(span[0]), 0) if np.isfinite(span[0]) else 0
@@ -273,14 +275,13 @@ def _at_its_place(points: Floats, core: tuple[int, int], span: tuple[float, floa
     place = np.median(points[core[0] : core[1]], axis=0)
     away = np.linalg.norm(points[first:stop] - place, axis=2).min(axis=1)
     usual = float(np.median(np.linalg.norm(points[core[0] : core[1]] - place, axis=2).min(axis=1)))
-    inside = np.flatnonzero(away <= max(_STAYS * sole, 2.5 * 1.4826 * usual))
     begin, end = span
-    if not len(inside):
-        return span
-    if inside[0] > 0 and np.isfinite(begin):
-        begin = max(begin, first + inside[0] - 0.5)
-    if inside[-1] < len(away) - 1 and np.isfinite(end):
-        end = min(end, first + inside[-1] + 0.5)
+    lands = np.flatnonzero(away <= max(_LANDS * sole, 2.5 * 1.4826 * usual))
+    if len(lands) and lands[0] > 0 and np.isfinite(begin):
+        begin = max(begin, first + lands[0] - 0.5)
+    stays = np.flatnonzero(away <= max(_ROLLS * sole, 2.5 * 1.4826 * usual))
+    if len(stays) and stays[-1] < len(away) - 1 and np.isfinite(end):
+        end = min(end, first + stays[-1] + 0.5)
     return begin, end
 
 
