@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import h5py
@@ -140,7 +141,7 @@ def cmu_scores() -> dict[str, float]:
         shares = [
             (down - start) / (stop - start)
             for mine, other in ((left, right), (right, left))
-            for start, stop in zip(mine[:-1], mine[1:], strict=True)
+            for start, stop in pairwise(mine)
             for down in other
             if start <= down < stop
         ]

@@ -5,6 +5,7 @@
     subject = "mouse"          # built-in, or a folder made by `vivarig subject`
     subjects = 1               # optional: how many are in the scene
     rig = "rig.toml"           # optional: a recording may wait for its calibration
+    belt = [-250.0, 0.0]       # optional: a treadmill's belt, mm/s over the floor (else found from the feet)
 
     [cameras.cam01]            # one table per camera, in the rig's order
     video = "videos/cam01.mp4" # or images = "frames/cam01"
@@ -39,7 +40,7 @@ __all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
 
 #: Tables of settings, one per stage.
 STAGES = ("silhouettes", "hull", "track", "skeleton", "report")
-_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "cameras", "meshes", "lengths", "notes", *STAGES)
+_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "belt", "cameras", "meshes", "lengths", "notes", *STAGES)
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 
 
@@ -80,6 +81,7 @@ class Recording:
         subjects: how many are in the scene.
         rig_file: where the rig was read, if it was.
         settings: options of the stages that the file sets, by stage and name.
+        belt: velocity of a treadmill's belt over the floor, x and y in mm/s, where the file names it.
     """
 
     folder: Path
@@ -92,6 +94,7 @@ class Recording:
     subjects: int = 1
     rig_file: Path | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    belt: tuple[float, float] | None = None
 
     @property
     def results(self) -> Path:
@@ -147,7 +150,15 @@ def load_recording(folder: Path | str) -> Recording:
         subjects=root.whole("subjects", 1, least=1),
         rig_file=None if rig is None else rig_file,
         settings={stage: dict(root.table(stage).content) for stage in STAGES if stage in root},
+        belt=_belt(root),
     )
+
+
+def _belt(root: Table) -> tuple[float, float] | None:
+    if "belt" not in root:
+        return None
+    vx, vy = root.array("belt", (2,))
+    return float(vx), float(vy)
 
 
 def _footage(table: Table, name: str, place: Path) -> Footage:
@@ -207,6 +218,8 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["subjects"] = recording.subjects
     if recording.rig is not None:
         content["rig"] = rig_file
+    if recording.belt is not None:
+        content["belt"] = list(recording.belt)
     if recording.meshes is not None:
         content["meshes"] = relative(recording.meshes.resolve())
     content.update({stage: dict(table) for stage, table in recording.settings.items()})

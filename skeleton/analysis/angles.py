@@ -22,7 +22,7 @@ from calibration.foundation.errors import InputError, nearest
 from calibration.geometry.euler import angles_from_rotation
 from skeleton.tree.joint_tree import Pose, Skeleton
 
-__all__ = ["JointAngles", "inner_angle", "inner_angles", "joint_angles", "segment_tilt"]
+__all__ = ["JointAngles", "inner_angle", "inner_angles", "joint_angles", "limb_reaches", "segment_tilt"]
 
 #: Joints whose flexion is a backward turn of the distal part (a positive turn about y); all others flex
 # forward.
@@ -106,6 +106,20 @@ def inner_angles(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
             if all(name in skeleton.joint_names for name in names):
                 places = [pose.positions[:, skeleton.index(name)] for name in names]
                 out[side + joint] = inner_angle(*places)
+    return out
+
+
+def limb_reaches(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
+    """Return (T,) the ankles' heights and how far the wrists are ahead of the pelvis along its own forward axis, mm."""
+    out: dict[str, Floats] = {}
+    ahead = pose.rotations[:, 0, :2, 0]
+    ahead = ahead / np.maximum(np.linalg.norm(ahead, axis=1, keepdims=True), 1e-12)
+    for side in ("left_", "right_"):
+        if f"{side}ankle" in skeleton.joint_names:
+            out[f"{side}ankle_height"] = pose.positions[:, skeleton.index(f"{side}ankle"), 2].copy()
+        if f"{side}wrist" in skeleton.joint_names:
+            reach = pose.positions[:, skeleton.index(f"{side}wrist"), :2] - pose.positions[:, 0, :2]
+            out[f"{side}wrist_ahead"] = np.asarray((reach * ahead).sum(axis=1))
     return out
 
 

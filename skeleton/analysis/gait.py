@@ -205,9 +205,7 @@ def gait_of(paths: GaitPaths, rate_hz: float, *, belt: Belt | None = None) -> Ga
     trunk = float(np.median(paths.trunk)) if np.isfinite(paths.trunk).all() else 0.0
     return Gait(
         feet={
-            foot: foot_gait(
-                contacts[foot], ground.without(points, rate_hz).mean(axis=1), root=root, trunk_mm=trunk
-            )
+            foot: foot_gait(contacts[foot], ground.without(points, rate_hz).mean(axis=1), root=root, trunk_mm=trunk)
             for foot, points in paths.feet.items()
         },
         contacts=contacts,

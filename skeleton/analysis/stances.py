@@ -260,9 +260,7 @@ def _corner(speed: Floats, edge: int, way: int, swing: float) -> float:
     return place
 
 
-def _at_its_place(
-    points: Floats, sole: float, core: tuple[int, int], span: tuple[float, float]
-) -> tuple[float, float]:
+def _at_its_place(points: Floats, sole: float, core: tuple[int, int], span: tuple[float, float]) -> tuple[float, float]:
     """Return a stance (begin, end) less what of its ends the foot still goes, slow as it may be.
 
     A foot that stands is where it stands: one of its points lies within a small share of the sole's length of its

@@ -6,28 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.foundation.arrays import Bools, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.foundation.trust import Trust
 from capture.hull.result import flag_words
 from capture.recordings.masks import MaskFlag
 from capture.recordings.recording import Recording
-from skeleton.analysis.gait import GaitPaths, gait_of
+from skeleton.analysis.cycles import CycleCurve, cycles_table
 from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
+from vivarig.report.gait_section import add_gait
 from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
 from vivarig.results.findings import Findings, SkeletonFindings, load_findings
 
-__all__ = ["build_report", "no_gait"]
+__all__ = ["build_report"]
 
 _WORST = 4
 _WORST_VIEWS = 4
-#: A subject whose root stays within this share of its trunk's length does not walk.
-_WALK = 0.5
 _LOOKED_AT = 5_000
 """Frames, at least, that the median of the joints' sigma is taken over."""
 
@@ -47,7 +46,12 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     _tracking_section(page, findings)
     _silhouette_section(page, findings)
     _angles_section(page, findings, curves)
+    cycles: list[CycleCurve] = []
+    if findings.skeleton is not None and curves is not None:
+        cycles = add_gait(page, findings.skeleton, curves, recording.belt)
     _rig_section(page, findings, curves)
+    if cycles:
+        write_text(path.with_name("gait_cycles.csv"), cycles_table(cycles))
     write_text(path, page.html())
     return numbers
 
@@ -282,49 +286,6 @@ def _angles_section(page: Page, findings: Findings, curves: MotionCurves | None)
         degrees = np.degrees(np.stack(list(curves.angles.values()), axis=1))
         plot = angle_plot(list(curves.angles), degrees, skeleton.rate_hz, skeleton.trust)
         page.picture(plot, "joint angles over time")
-    if curves.gait is not None and len(curves.root) >= 3:
-        _gait_section(page, skeleton, curves.gait)
-
-
-def _gait_section(page: Page, skeleton: SkeletonFindings, paths: GaitPaths) -> None:
-    """Add the gait table, where every frame has a pose: strides need whole sequences."""
-    page.heading("Gait")
-    without = no_gait(skeleton.trust, paths)
-    if without:
-        page.note(without)
-        return
-    summary = gait_of(paths, skeleton.rate_hz)
-    lost = int((skeleton.trust > Trust.TRUSTED).sum())
-    pitch, spread = summary.trunk_pitch_deg
-    page.note(
-        f"From floor contacts found by height and speed of the feet. Root speed {summary.speed_mm_s:.0f} mm/s, trunk "
-        f"pitch {pitch:.1f} +- {spread:.1f} degrees." + (f" {lost} frames are not trusted." if lost else "")
-    )
-    rows = []
-    for name, foot in summary.feet.items():
-        count = str(foot.strides)
-        if foot.strides:
-            means = (foot.length_mm, foot.stride_s, foot.stance_s, foot.duty_factor)
-            cells = [f"{float(v.mean()):.3g}" for v in means]
-        else:
-            cells = ["-"] * 4
-        rows.append((name, count, *cells))
-    page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor"), rows)
-
-
-def no_gait(trust: Ints, paths: GaitPaths) -> str:
-    """Return why there is no gait to speak of in frames of this trust (T,); empty where there is."""
-    untrusted = float((trust > Trust.TRUSTED).mean())
-    if untrusted > 0.5:
-        return f"Not given: {_percent(untrusted)} of the frames are not trusted, and strides made of them mean nothing."
-    trunk = float(np.median(paths.trunk))
-    moved = float(np.linalg.norm(np.ptp(paths.root, axis=0)))
-    if moved < _WALK * trunk:
-        return (
-            f"The subject did not walk: its root stayed within {moved:.0f} mm, its trunk is {trunk:.0f} mm long. Small "
-            "movements of the feet are no strides."
-        )
-    return ""
 
 
 def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:

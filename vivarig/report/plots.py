@@ -23,7 +23,7 @@ from calibration.foundation.trust import Trust
 from skeleton.analysis.scoring import JointScores
 from vivarig.results.findings import Findings
 
-__all__ = ["angle_plot", "quality_plot", "rig_picture", "score_plot"]
+__all__ = ["angle_plot", "figure_uri", "quality_plot", "rig_picture", "score_plot", "shade_trust"]
 
 _COLUMNS = 2000
 """Stretches that a curve of many frames is drawn in: more than its pixels."""
@@ -32,7 +32,8 @@ _PATH_POINTS = 20_000
 INK, WARM, COOL, GREY = "#1f6f8b", "#c0392b", "#2e8b57", "#888888"
 
 
-def _uri(figure: Figure) -> str:
+def figure_uri(figure: Figure) -> str:
+    """Return a figure as PNG inside a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
     pyplot.close(figure)
@@ -59,7 +60,7 @@ def _curve(ax: Any, values: Floats, step: float = 1.0, **style: Any) -> None:
     ax.plot(np.repeat(edges, 2) * step, np.stack([least, most], axis=1).ravel(), **style)
 
 
-def _shade(axes: Any, trust: Ints, step: float = 1.0) -> None:
+def shade_trust(axes: Any, trust: Ints, step: float = 1.0) -> None:
     """Mark doubtful and lost frames behind a plot over ``step`` times their index; of very many, stretches with any."""
     starts = np.linspace(0, len(trust), min(len(trust), _COLUMNS) + 1).astype(int)
     for level, colour in ((1, "#f6d55c"), (2, "#ed553b")):
@@ -89,9 +90,9 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
         ax.set_ylabel(label, fontsize=8)
         ax.tick_params(labelsize=8)
         if findings.track is not None:
-            _shade(ax, findings.track.trust)
+            shade_trust(ax, findings.track.trust)
     axes[-1, 0].set_xlabel("frame (yellow: doubtful, red: lost)", fontsize=8)
-    return _uri(figure)
+    return figure_uri(figure)
 
 
 def _agreement(ax: Any, findings: Findings) -> None:
@@ -151,7 +152,7 @@ def rig_picture(rig: Rig, path_of_subject: Floats | None) -> str:
         ax.grid(alpha=0.3)
     axes[0].set_title("from above", fontsize=9)
     axes[1].set_title("from the side", fontsize=9)
-    return _uri(figure)
+    return figure_uri(figure)
 
 
 def _looking(camera: Any) -> Floats:
@@ -170,7 +171,7 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
         _curve(ax, np.where(trust < Trust.LOST, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
         _curve(ax, np.where(trust == Trust.TRUSTED, values, np.nan), 1.0 / rate_hz, color=INK, lw=1)
-        _shade(ax, trust, 1.0 / rate_hz)
+        shade_trust(ax, trust, 1.0 / rate_hz)
         ax.set_title(name, fontsize=8)
         ax.tick_params(labelsize=7)
     for ax in axes.ravel()[len(names) :]:
@@ -178,17 +179,17 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     for ax in axes.ravel()[max(0, len(names) - columns) : len(names)]:  # the lowest of each column
         ax.tick_params(labelbottom=True)
         ax.set_xlabel("time (s)", fontsize=8)
-    return _uri(figure)
+    return figure_uri(figure)
 
 
 def score_plot(scores: JointScores, trust: Ints) -> str:
     """Return the error against truth over time and per joint."""
     figure, (over_time, by_joint) = pyplot.subplots(1, 2, figsize=(10, 3.6), width_ratios=(3, 2), layout="constrained")
     _curve(over_time, scores.per_frame, color=INK, lw=1)
-    _shade(over_time, trust)
+    shade_trust(over_time, trust)
     over_time.set(xlabel="frame", ylabel="mean joint error (mm)", ylim=(0, None))
     by_joint.barh(scores.names, scores.per_joint, color=INK)
     by_joint.invert_yaxis()
     by_joint.tick_params(labelsize=7)
     by_joint.set_xlabel("mean error (mm)")
-    return _uri(figure)
+    return figure_uri(figure)

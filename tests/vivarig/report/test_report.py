@@ -20,7 +20,7 @@ from skeleton.analysis.gait import GaitPaths
 from vivarig.cli import main
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report import build_report
-from vivarig.report.build import no_gait
+from vivarig.report.gait_section import no_gait
 from vivarig.report.pictures import contact_sheet, overlay
 from vivarig.results.findings import load_findings
 from vivarig.stages.silhouettes import uneven_footage
