@@ -85,14 +85,13 @@ def find_stances(
     filled = _bridged(points, seen)
     swing, frames = _swing_scale(filled, _speeds(filled, rate_hz, 0.0).min(axis=1))
     if not np.isfinite(swing):
-        return _one_kind(filled, seen.any(axis=1), rate_hz, up)
+        return _one_kind(filled, _in_any(seen), rate_hz, up)
     speeds = _speeds(filled, rate_hz, _SMOOTH * frames)
     speed = speeds.min(axis=1)
     level, limits = _heights(filled, speeds, swing, up)
     low = filled[..., up] - level < limits
-    limit = _stance_limit(speed, low.any(axis=1), swing)
-    core = ((speeds < limit) & low).any(axis=1)
-    core = _tidied(core, round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
+    limit = _stance_limit(speed, _in_any(low), swing)
+    core = _tidied(_in_any((speeds < limit) & low), round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
     found, shares = [], []
     sole = _sole(filled)
     for start, stop in runs_of(core):
@@ -101,8 +100,13 @@ def find_stances(
         found.append(_at_its_place(filled, sole, (start, stop), (begin, end)))
         shares.append(1.0 - min(1.0, float(np.median(speed[start:stop])) / limit))
     intervals = _apart(np.array(found).reshape(-1, 2))
-    states = _frames_within(intervals, len(speed)) & seen.any(axis=1)
+    states = _frames_within(intervals, len(speed)) & _in_any(seen)
     return Stances(intervals, states, float(level.min()), float(limits.max()), limit, swing, np.array(shares))
+
+
+def _in_any(states: Bools) -> Bools:
+    """(T,) what holds of any of the points (T, P)."""
+    return np.asarray(states.any(axis=1), dtype=np.bool_)
 
 
 def runs_of(states: Bools) -> list[tuple[int, int]]:
