@@ -1,0 +1,232 @@
+"""Name the camera that is wrong and what is wrong with it: late, turned, moved, mirrored, or exchanged with another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.arrays import Floats, Ints
+from calibration.cameras import Camera, LensCamera
+from calibration.rig import Rig
+from capture.camera_checks.fits import Placed, cost, fit_lag, fit_pose, residuals
+from capture.camera_checks.outlines import Outlines
+from capture.camera_checks.tangency import view_of
+
+__all__ = ["CameraCheck", "Fault", "check_cameras"]
+
+#: A fault is named if what mends it lowers the camera's robust cost (0 to 1) by this, on average over its pairs, and
+#: by this many standard errors over blocks of pairs and time.
+_LEAST_GAIN = 0.05
+_LEAST_SURENESS = 4.0
+#: Smaller lags (frames) and turns (degrees) than these are no fault worth a word.
+_LEAST_LAG = 0.75
+_LEAST_TURN = 0.5
+#: Of the cameras in order of their cost, how many are tried each round.
+_TRIED = 3
+#: Frames of one block of time.
+_BLOCK = 16
+#: A shift is said beside a turn if it lowers the cost by this much more.
+_SHIFT_GAIN = 0.03
+_FLIPS = {"mirrored": (-1, 1), "upside down": (-1, -1), "flipped": (1, -1)}
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """What is wrong with one camera.
+
+    Attributes:
+        camera: its name.
+        kind: ``late`` (early if negative), ``turned``, ``moved``, ``mirrored`` (left to right), ``upside down``,
+            ``flipped`` (top to bottom) or ``exchanged``.
+        frames: by how many frames it is late.
+        degrees: (3,) by how much it looks too far up, right, and is rolled clockwise, against its calibration.
+        shift_mm: (3,) by how much it stands elsewhere, world axes.
+        other: the camera with which it is exchanged.
+        before_px, after_px: how far its outlines differ from the others', as it is and when mended (medians).
+    """
+
+    camera: str
+    kind: str
+    frames: float
+    degrees: Floats
+    shift_mm: Floats
+    other: str
+    before_px: float
+    after_px: float
+
+
+@dataclass(frozen=True, eq=False)
+class CameraCheck:
+    """How the cameras of a recording hold against each other.
+
+    Attributes:
+        names: the cameras.
+        disagreement_px: (C,) median distance between a camera's tangent planes and the others'; NaN if not known.
+        faults: what is wrong, the worst first.
+    """
+
+    names: tuple[str, ...]
+    disagreement_px: Floats
+    faults: tuple[Fault, ...]
+
+
+def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_lag: int = 30) -> CameraCheck:
+    """Hold each camera against the others.
+
+    Args:
+        rig: the cameras.
+        outlines: of each camera, rows are ``frames``.
+        frames: (T,) recording frames in rising order; stretches of successive ones, so that lags can be seen.
+        most_lag: largest lag that is looked for, frames.
+    """
+    nothing = np.zeros(3)
+    cameras = [Placed(view_of(c, o), 0.0, nothing, nothing) for c, o in zip(rig, outlines, strict=True)]
+    disagreement = np.array([_median(residuals(c, one, cameras, frames)) for c, one in enumerate(cameras)])
+    faults: list[Fault] = []
+    if len(rig) < 3 or len(frames) == 0:  # of two that disagree none can be named
+        return CameraCheck(rig.names, disagreement, ())
+    scale = max(1.0, 4.0 * _usual(cameras, frames))
+    for _ in range(len(rig) - 2):
+        costs = [float(np.nanmean(_costs(residuals(c, one, cameras, frames), scale))) for c, one in enumerate(cameras)]
+        order = np.argsort(-np.nan_to_num(costs), kind="stable")[:_TRIED]
+        trials = [t for c in order for t in _trials(int(c), rig, outlines, cameras, frames, scale, most_lag)]
+        # Of what could be wrong with one camera the likeliest is judged: a late camera looks turned, too.
+        likeliest = [max((t for t in trials if t.camera == c), key=lambda trial: trial.gain) for c in order]
+        for best in sorted(likeliest, key=lambda trial: -trial.gain):
+            fault = _named(best, rig, cameras, frames, scale)
+            if fault is not None:
+                break
+        else:
+            break
+        faults.append(fault)
+        cameras = best.cameras
+    return CameraCheck(rig.names, disagreement, tuple(faults))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    camera: int
+    kind: str
+    cameras: list[Placed]
+    gain: float
+    other: int = -1
+
+
+def _trials(
+    camera: int,
+    rig: Rig,
+    outlines: Sequence[Outlines],
+    cameras: list[Placed],
+    frames: Ints,
+    scale: float,
+    most_lag: int,
+) -> list[_Trial]:
+    """Return what could be wrong with a camera, each with what it would gain."""
+    one = cameras[camera]
+    before = residuals(camera, one, cameras, frames)
+
+    def trial(kind: str, changed: Placed, other: int = -1) -> _Trial:
+        new = [*cameras]
+        new[camera] = changed
+        gain = _gain(before, residuals(camera, changed, new, frames), scale)
+        return _Trial(camera, kind, new, gain, other)
+
+    found = [
+        trial("late", fit_lag(camera, cameras, frames, scale, most_lag)[0]),
+        trial("turned", fit_pose(camera, cameras, frames, scale, shift=False)),
+    ]
+    if _median(before) > 2 * scale:
+        for kind, signs in _FLIPS.items():
+            found.append(trial(kind, replace(one, view=view_of(rig[camera], _flipped(outlines[camera], rig[camera], signs)))))
+        for other in range(len(cameras)):
+            if other != camera and rig[other].size == rig[camera].size:
+                new = trial("exchanged", replace(one, view=view_of(rig[camera], outlines[other])), other)
+                new.cameras[other] = replace(cameras[other], view=view_of(rig[other], outlines[camera]))
+                after = residuals(camera, new.cameras[camera], new.cameras, frames)
+                found.append(replace(new, gain=_gain(before, after, scale)))
+    return found
+
+
+def _flipped(outlines: Outlines, camera: Camera, signs: tuple[int, int]) -> Outlines:
+    size = np.array(camera.size) - 1.0
+    pixels = np.where(np.array(signs) < 0, size - outlines.pixels, outlines.pixels)
+    return Outlines(pixels, outlines.starts)
+
+
+def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: float) -> Fault | None:
+    """Return the fault of a trial if it is large, sure and mends the camera; None otherwise."""
+    camera = best.camera
+    old, new = cameras[camera], best.cameras[camera]
+    before, after = (residuals(camera, c[camera], c, frames) for c in (cameras, best.cameras))
+    if best.gain < _LEAST_GAIN or _sureness(before, after, scale) < _LEAST_SURENESS:
+        return None
+    kind = best.kind
+    if kind == "turned":
+        shifted = fit_pose(camera, cameras, frames, scale, shift=True)
+        if best.gain + _SHIFT_GAIN < _gain(before, residuals(camera, shifted, cameras, frames), scale):
+            kind, new = "moved", shifted
+            best.cameras[camera] = shifted
+    degrees = np.degrees(_in_camera(rig[camera], new.turn - old.turn))
+    if kind == "late" and abs(new.lag - old.lag) < _LEAST_LAG:
+        return None
+    if kind in ("turned", "moved") and np.linalg.norm(degrees) < _LEAST_TURN:
+        return None
+    return Fault(
+        rig.names[camera], kind, new.lag - old.lag, degrees, new.shift - old.shift,
+        rig.names[best.other] if best.other >= 0 else "", _median(before),
+        _median(residuals(camera, best.cameras[camera], best.cameras, frames)),
+    )  # fmt: skip
+
+
+def _in_camera(camera: Camera, turn: Floats) -> Floats:
+    """Return a rotation vector (3,) of world axes in the axes of a camera: up, right, clockwise."""
+    return np.asarray(camera.camera_from_world.rotation @ turn) if isinstance(camera, LensCamera) else turn
+
+
+def _usual(cameras: list[Placed], frames: Ints) -> float:
+    """Return by how much cameras that are right differ, px: the lower quartile over all pairs of their medians."""
+    medians = [
+        _median(pair)
+        for c, one in enumerate(cameras)
+        for other, pair in enumerate(residuals(c, one, cameras, frames))
+        if other >= c
+    ]
+    known = np.array(medians)[np.isfinite(medians)]
+    return float(np.quantile(known, 0.25)) if len(known) else 0.0
+
+
+def _median(residual: Floats) -> float:
+    known = np.abs(residual[np.isfinite(residual)])
+    return float(np.median(known)) if len(known) else float("nan")
+
+
+def _costs(residual: Floats, scale: float) -> Floats:
+    """Return (P, T) the mean cost of each pair and frame; NaN where not known."""
+    values = cost(residual, scale)
+    known = np.isfinite(values)
+    counts = known.sum(axis=2)
+    return np.asarray(np.where(counts > 0, np.where(known, values, 0.0).sum(axis=2) / np.maximum(counts, 1), np.nan))
+
+
+def _gains(before: Floats, after: Floats, scale: float) -> Floats:
+    """Return (B,) by how much the cost falls in each block of one pair and some frames, where both are known."""
+    change = _costs(before, scale) - _costs(after, scale)
+    blocks = np.array_split(np.arange(change.shape[1]), max(1, round(change.shape[1] / _BLOCK)))
+    means = np.array([[part[np.isfinite(part)].mean() if np.isfinite(part).any() else np.nan for part in
+                       (row[block] for block in blocks)] for row in change])  # fmt: skip
+    return np.asarray(means[np.isfinite(means)])
+
+
+def _gain(before: Floats, after: Floats, scale: float) -> float:
+    gains = _gains(before, after, scale)
+    return float(gains.mean()) if len(gains) else -1.0
+
+
+def _sureness(before: Floats, after: Floats, scale: float) -> float:
+    """Return the mean gain over its standard error."""
+    gains = _gains(before, after, scale)
+    if len(gains) < 4:
+        return 0.0
+    return float(gains.mean() / max(gains.std(ddof=1) / np.sqrt(len(gains)), 1e-6))

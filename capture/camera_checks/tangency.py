@@ -1,0 +1,144 @@
+"""Tangent planes that two cameras share.
+
+A plane through the centres of two cameras that touches the subject touches its outline in both images. So the two
+outermost planes of the pencil around the line between the centres, each a single angle, are the same seen from either
+camera, whatever the subject's shape (frontier points: Cipolla, Astrom and Giblin, Motion from the frontier of curved
+surfaces, ICCV 1995). They differ if a camera is late, turned or moved, and by how much says what is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.arrays import Bools, Floats, Ints
+from calibration.cameras import Camera
+from calibration.transforms import rotation_from_vector
+from capture.camera_checks.outlines import Outlines
+
+__all__ = ["Tangents", "View", "at_lag", "disagreement", "moved", "tangents", "view_of"]
+
+#: A corner this near to the border may be where the image ends, not the subject.
+_BORDER_PX = 2.0
+#: An outermost plane is not believed if a corner at the border lies within this share of the outline's width of it.
+_CUT_SHARE = 0.15
+#: An outline that fills more of the pencil than this (radians) holds the other camera's own image.
+_WIDEST = 2.6
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The outlines of one camera as lines of sight.
+
+    Attributes:
+        centre: (3,) of the camera, world mm.
+        rays: (T, M, 3) unit directions to the corners; rows are filled up with their first corner.
+        px_rad: (T, M) radians of one pixel there.
+        cut: (T, M) whether the image ends there.
+        seen: (T,) whether the frame has an outline.
+    """
+
+    centre: Floats
+    rays: Floats
+    px_rad: Floats
+    cut: Bools
+    seen: Bools
+
+
+def view_of(camera: Camera, outlines: Outlines) -> View:
+    """Return the lines of sight of a camera's outlines."""
+    counts = np.diff(outlines.starts)
+    most = max(int(counts.max(initial=0)), 1)
+    column = np.arange(most)
+    index = outlines.starts[:-1, None] + np.where(column < counts[:, None], column, 0)
+    seen = counts > 0
+    pixels = outlines.pixels[np.where(seen[:, None], index, 0)] if len(outlines.pixels) else np.zeros((*index.shape, 2))
+    rays = camera.rays(pixels)[1]
+    steps = [np.linalg.norm(camera.rays(pixels + step)[1] - rays, axis=-1) for step in ((1.0, 0.0), (0.0, 1.0))]
+    size = np.array(camera.size, dtype=np.float64)
+    cut = ((pixels < _BORDER_PX) | (pixels > size - 1 - _BORDER_PX)).any(axis=-1)
+    px_rad = np.mean(steps, axis=0)
+    known = np.isfinite(rays).all(axis=(1, 2)) & np.isfinite(px_rad).all(axis=1)
+    rays[~known], px_rad[~known] = (0.0, 0.0, 1.0), 1.0
+    return View(camera.centre, rays, px_rad, cut, seen & known)
+
+
+def moved(view: View, turn: Floats, shift: Floats) -> View:
+    """Return the view of a camera turned by a rotation vector (radians) and shifted (mm), both in world axes."""
+    return replace(view, centre=view.centre + shift, rays=view.rays @ rotation_from_vector(turn).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Tangents:
+    """The outermost planes of a pencil in one view, per frame the first and the last; NaN where not known.
+
+    Attributes:
+        angle: (T, 2) rad.
+        px_rad: (T, 2) radians of the pencil that one pixel spans there.
+        by_turn: (T, 2, 3) how the angle changes as the camera turns, world axes, rad/rad.
+    """
+
+    angle: Floats
+    px_rad: Floats
+    by_turn: Floats
+
+
+def tangents(view: View, axis: Floats) -> Tangents:
+    """Return the outermost planes of the pencil around ``axis`` (3,), a unit vector along the line to another camera."""
+    u, v = _across(axis)
+    x, y = view.rays @ u, view.rays @ v
+    middle = np.arctan2(y.sum(axis=1), x.sum(axis=1))[:, None]
+    cosine, sine = np.cos(middle), np.sin(middle)
+    angle = np.arctan2(cosine * y - sine * x, cosine * x + sine * y)
+    which = np.stack([angle.argmax(axis=1), angle.argmin(axis=1)], axis=1)
+    row = np.arange(len(angle))[:, None]
+    outermost = angle[row, which]
+    width = outermost[:, :1] - outermost[:, 1:]
+    room = _CUT_SHARE * width
+    highest = np.where(view.cut, angle, -np.inf).max(axis=1, keepdims=True)
+    lowest = np.where(view.cut, angle, np.inf).min(axis=1, keepdims=True)
+    free = np.concatenate([highest < outermost[:, :1] - room, lowest > outermost[:, 1:] + room], axis=1)
+    good = free & view.seen[:, None] & (width < _WIDEST)
+    a, b, ray = x[row, which], y[row, which], view.rays[row, which]
+    away = np.maximum(np.hypot(a, b), 1e-9)
+    by_turn = np.cross(ray, a[..., None] * v - b[..., None] * u) / (away**2)[..., None]
+    return Tangents(
+        np.where(good, middle + outermost, np.nan), view.px_rad[row, which] / away, np.where(good[..., None], by_turn, 0.0)
+    )
+
+
+def _across(axis: Floats) -> tuple[Floats, Floats]:
+    u = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    u /= np.linalg.norm(u)
+    return u, np.cross(axis, u)
+
+
+def at_lag(one: Tangents, frames: Ints, lag: float) -> Tangents:
+    """Return what a camera that is ``lag`` frames late shows of the frames (T,): its own, that many later."""
+    if lag == 0.0:
+        return one
+    whole = int(np.floor(lag))
+    part = lag - whole
+    place = np.full(int(frames.max() - frames.min()) + 1, -1)
+    place[frames - frames.min()] = np.arange(len(frames))
+
+    def at(step: int) -> Ints:
+        wanted = frames - frames.min() + step
+        return np.where((wanted >= 0) & (wanted < len(place)), place[np.clip(wanted, 0, len(place) - 1)], -1)
+
+    first, second = at(whole), at(whole + 1) if part else at(whole)
+    good = (first >= 0) & (second >= 0)
+    between = _wrapped(one.angle[second] - one.angle[first])
+    angle = np.where(good[:, None], one.angle[first] + part * between, np.nan)
+    return Tangents(angle, one.px_rad[first], one.by_turn[first])
+
+
+def disagreement(one: Tangents, other: Tangents) -> tuple[Floats, Floats]:
+    """Return (T, 2) by how much a view's planes differ from the other's, px, and the radians of one pixel of that."""
+    scale = np.hypot(one.px_rad, other.px_rad)
+    return _wrapped(one.angle - other.angle) / scale, scale
+
+
+def _wrapped(angle: Floats) -> Floats:
+    return np.asarray((angle + np.pi) % (2 * np.pi) - np.pi)
