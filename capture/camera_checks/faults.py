@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Floats, Ints
-from calibration.cameras import Camera, LensCamera
-from calibration.rig import Rig
-from capture.camera_checks.fits import Placed, cost, fit_lag, fit_pose, residuals
+from calibration.cameras.camera import Camera, LensCamera
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Floats, Ints
+from capture.camera_checks.blocks import gain, mean_cost, median_px, sureness
+from capture.camera_checks.fits import Placed, cost_without, fit_lag, fit_pose, residuals, usual_px
 from capture.camera_checks.outlines import Outlines
 from capture.camera_checks.tangency import view_of
 
-__all__ = ["CameraCheck", "Fault", "check_cameras"]
+__all__ = ["MENDED", "CameraCheck", "Fault", "check_cameras"]
 
 #: A fault is named if what mends it lowers the camera's robust cost (0 to 1) by this, on average over its pairs, and
 #: by this many standard errors over blocks of pairs and time.
@@ -25,8 +26,11 @@ _LEAST_LAG = 0.75
 _LEAST_TURN = 0.5
 #: Of the cameras in order of their cost, how many are tried each round.
 _TRIED = 3
-#: Frames of one block of time.
-_BLOCK = 16
+#: A mended camera costs at most this much more than the others among themselves (a wrong silhouette is not mended).
+MENDED = 0.15
+#: A camera is turned the same all the time: each half of the frames mends the other by this share of what the whole
+#: gains (what a wrong silhouette looks like comes and goes).
+_STEADY = 0.5
 #: A shift is said beside a turn if it lowers the cost by this much more.
 _SHIFT_GAIN = 0.03
 _FLIPS = {"mirrored": (-1, 1), "upside down": (-1, -1), "flipped": (1, -1)}
@@ -83,13 +87,13 @@ def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_
     """
     nothing = np.zeros(3)
     cameras = [Placed(view_of(c, o), 0.0, nothing, nothing) for c, o in zip(rig, outlines, strict=True)]
-    disagreement = np.array([_median(residuals(c, one, cameras, frames)) for c, one in enumerate(cameras)])
+    disagreement = np.array([median_px(residuals(c, one, cameras, frames)) for c, one in enumerate(cameras)])
     faults: list[Fault] = []
     if len(rig) < 3 or len(frames) == 0:  # of two that disagree none can be named
         return CameraCheck(rig.names, disagreement, ())
-    scale = max(1.0, 4.0 * _usual(cameras, frames))
+    scale = max(1.0, 4.0 * usual_px(cameras, frames))
     for _ in range(len(rig) - 2):
-        costs = [float(np.nanmean(_costs(residuals(c, one, cameras, frames), scale))) for c, one in enumerate(cameras)]
+        costs = [mean_cost(residuals(c, one, cameras, frames), scale) for c, one in enumerate(cameras)]
         order = np.argsort(-np.nan_to_num(costs), kind="stable")[:_TRIED]
         trials = [t for c in order for t in _trials(int(c), rig, outlines, cameras, frames, scale, most_lag)]
         # Of what could be wrong with one camera the likeliest is judged: a late camera looks turned, too.
@@ -130,22 +134,23 @@ def _trials(
     def trial(kind: str, changed: Placed, other: int = -1) -> _Trial:
         new = [*cameras]
         new[camera] = changed
-        gain = _gain(before, residuals(camera, changed, new, frames), scale)
-        return _Trial(camera, kind, new, gain, other)
+        after = residuals(camera, changed, new, frames)
+        return _Trial(camera, kind, new, gain(before, after, scale), other)
 
     found = [
         trial("late", fit_lag(camera, cameras, frames, scale, most_lag)[0]),
         trial("turned", fit_pose(camera, cameras, frames, scale, shift=False)),
     ]
-    if _median(before) > 2 * scale:
+    if median_px(before) > 2 * scale:
         for kind, signs in _FLIPS.items():
-            found.append(trial(kind, replace(one, view=view_of(rig[camera], _flipped(outlines[camera], rig[camera], signs)))))
+            turned_over = _flipped(outlines[camera], rig[camera], signs)
+            found.append(trial(kind, replace(one, view=view_of(rig[camera], turned_over))))
         for other in range(len(cameras)):
             if other != camera and rig[other].size == rig[camera].size:
                 new = trial("exchanged", replace(one, view=view_of(rig[camera], outlines[other])), other)
                 new.cameras[other] = replace(cameras[other], view=view_of(rig[other], outlines[camera]))
                 after = residuals(camera, new.cameras[camera], new.cameras, frames)
-                found.append(replace(new, gain=_gain(before, after, scale)))
+                found.append(replace(new, gain=gain(before, after, scale)))
     return found
 
 
@@ -160,12 +165,16 @@ def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: f
     camera = best.camera
     old, new = cameras[camera], best.cameras[camera]
     before, after = (residuals(camera, c[camera], c, frames) for c in (cameras, best.cameras))
-    if best.gain < _LEAST_GAIN or _sureness(before, after, scale) < _LEAST_SURENESS:
+    if best.gain < _LEAST_GAIN or sureness(before, after, scale) < _LEAST_SURENESS:
+        return None
+    if mean_cost(after, scale) > cost_without(camera, cameras, frames, scale) + MENDED:
         return None
     kind = best.kind
+    if kind == "turned" and not _steady(camera, cameras, frames, scale, best.gain):
+        return None
     if kind == "turned":
         shifted = fit_pose(camera, cameras, frames, scale, shift=True)
-        if best.gain + _SHIFT_GAIN < _gain(before, residuals(camera, shifted, cameras, frames), scale):
+        if best.gain + _SHIFT_GAIN < gain(before, residuals(camera, shifted, cameras, frames), scale):
             kind, new = "moved", shifted
             best.cameras[camera] = shifted
     degrees = np.degrees(_in_camera(rig[camera], new.turn - old.turn))
@@ -175,58 +184,26 @@ def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: f
         return None
     return Fault(
         rig.names[camera], kind, new.lag - old.lag, degrees, new.shift - old.shift,
-        rig.names[best.other] if best.other >= 0 else "", _median(before),
-        _median(residuals(camera, best.cameras[camera], best.cameras, frames)),
+        rig.names[best.other] if best.other >= 0 else "", median_px(before),
+        median_px(residuals(camera, best.cameras[camera], best.cameras, frames)),
     )  # fmt: skip
+
+
+def _steady(camera: int, cameras: list[Placed], frames: Ints, scale: float, whole: float) -> bool:
+    """Return whether the turn that each half of the frames tells of mends the other half, too."""
+    middle = len(frames) // 2
+    halves = (slice(None, middle), slice(middle, None))
+    for told, other in (halves, halves[::-1]):
+        part = [replace(one, view=one.view.take(told)) for one in cameras]
+        turn = fit_pose(camera, part, frames[told], scale, shift=False).turn
+        rest = [replace(one, view=one.view.take(other)) for one in cameras]
+        before = residuals(camera, rest[camera], rest, frames[other])
+        after = residuals(camera, replace(rest[camera], turn=turn), rest, frames[other])
+        if gain(before, after, scale) < _STEADY * whole:
+            return False
+    return True
 
 
 def _in_camera(camera: Camera, turn: Floats) -> Floats:
     """Return a rotation vector (3,) of world axes in the axes of a camera: up, right, clockwise."""
     return np.asarray(camera.camera_from_world.rotation @ turn) if isinstance(camera, LensCamera) else turn
-
-
-def _usual(cameras: list[Placed], frames: Ints) -> float:
-    """Return by how much cameras that are right differ, px: the lower quartile over all pairs of their medians."""
-    medians = [
-        _median(pair)
-        for c, one in enumerate(cameras)
-        for other, pair in enumerate(residuals(c, one, cameras, frames))
-        if other >= c
-    ]
-    known = np.array(medians)[np.isfinite(medians)]
-    return float(np.quantile(known, 0.25)) if len(known) else 0.0
-
-
-def _median(residual: Floats) -> float:
-    known = np.abs(residual[np.isfinite(residual)])
-    return float(np.median(known)) if len(known) else float("nan")
-
-
-def _costs(residual: Floats, scale: float) -> Floats:
-    """Return (P, T) the mean cost of each pair and frame; NaN where not known."""
-    values = cost(residual, scale)
-    known = np.isfinite(values)
-    counts = known.sum(axis=2)
-    return np.asarray(np.where(counts > 0, np.where(known, values, 0.0).sum(axis=2) / np.maximum(counts, 1), np.nan))
-
-
-def _gains(before: Floats, after: Floats, scale: float) -> Floats:
-    """Return (B,) by how much the cost falls in each block of one pair and some frames, where both are known."""
-    change = _costs(before, scale) - _costs(after, scale)
-    blocks = np.array_split(np.arange(change.shape[1]), max(1, round(change.shape[1] / _BLOCK)))
-    means = np.array([[part[np.isfinite(part)].mean() if np.isfinite(part).any() else np.nan for part in
-                       (row[block] for block in blocks)] for row in change])  # fmt: skip
-    return np.asarray(means[np.isfinite(means)])
-
-
-def _gain(before: Floats, after: Floats, scale: float) -> float:
-    gains = _gains(before, after, scale)
-    return float(gains.mean()) if len(gains) else -1.0
-
-
-def _sureness(before: Floats, after: Floats, scale: float) -> float:
-    """Return the mean gain over its standard error."""
-    gains = _gains(before, after, scale)
-    if len(gains) < 4:
-        return 0.0
-    return float(gains.mean() / max(gains.std(ddof=1) / np.sqrt(len(gains)), 1e-6))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Floats, Ints
-from calibration.transforms import rotation_from_vector, vector_from_rotation
-from capture.camera_checks.tangency import Tangents, View, at_lag, disagreement, moved, tangents
+from calibration.foundation.arrays import Floats, Ints
+from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
+from capture.camera_checks.blocks import frame_costs, mean_cost, median_px
+from capture.camera_checks.tangency import Tangents, View, at_lag, disagreement, moved, stacked, tangents
 
-__all__ = ["Placed", "cost", "fit_lag", "fit_pose", "residuals"]
+__all__ = ["Placed", "cost_without", "fit_lag", "fit_pose", "residuals", "residuals_at", "usual_px"]
 
 #: Lags whose pairs share fewer frames than this are not tried.
 _LEAST_FRAMES = 20
@@ -37,49 +39,52 @@ class Placed:
         return moved(self.view, self.turn, self.shift) if self.turn.any() or self.shift.any() else self.view
 
 
-def cost(residual: Floats, scale: float) -> Floats:
-    """Return the robust cost of residuals (px), 0 to 1 each; NaN stays NaN."""
-    squares = residual**2
-    return np.asarray(squares / (squares + scale**2))
-
-
-def _pencils(camera: int, view: View, cameras: list[Placed], frames: Ints) -> list[tuple[Tangents, Tangents]]:
-    """Return for each other camera the planes of ``view`` (not yet at its lag) and those of the other, at its lag."""
-    pairs = []
+def _pencils(camera: int, view: View, cameras: list[Placed], frames: Ints) -> tuple[Tangents, Tangents]:
+    """Return the planes of ``view`` (not yet at its lag) and of each other camera (at its lag): leading axis C - 1."""
+    mine, theirs = [], []
     for index, other in enumerate(cameras):
         if index == camera:
             continue
         facing = other.now()
         axis = facing.centre - view.centre
         axis = axis / max(float(np.linalg.norm(axis)), 1e-9)
-        pairs.append((tangents(view, axis), at_lag(tangents(facing, axis), frames, other.lag)))
-    return pairs
+        mine.append(tangents(view, axis))
+        theirs.append(at_lag(tangents(facing, axis), frames, other.lag))
+    return stacked(mine), stacked(theirs)
 
 
 def residuals(camera: int, one: Placed, cameras: list[Placed], frames: Ints) -> Floats:
     """Return (C - 1, T, 2) px how a camera's planes differ from those of each other."""
-    return np.array(
-        [
-            disagreement(at_lag(mine, frames, one.lag), theirs)[0]
-            for mine, theirs in _pencils(camera, one.now(), cameras, frames)
-        ]
-    )
+    mine, theirs = _pencils(camera, one.now(), cameras, frames)
+    return disagreement(at_lag(mine, frames, one.lag), theirs)[0]
 
 
-def fit_lag(camera: int, cameras: list[Placed], frames: Ints, scale: float, most: int) -> tuple[Placed, Floats]:
-    """Return the camera at the lag that mends it best, and (2 most + 1,) the cost at each whole lag, NaN untried."""
+def residuals_at(camera: int, cameras: list[Placed], frames: Ints) -> Callable[[float], Floats]:
+    """Return a function of a camera's lag that gives its residuals (C - 1, T, 2), px."""
+    mine, theirs = _pencils(camera, cameras[camera].now(), cameras, frames)
+    return lambda lag: disagreement(at_lag(mine, frames, lag), theirs)[0]
+
+
+def fit_lag(
+    camera: int, cameras: list[Placed], frames: Ints, scale: float, most: int, *, around: float | None = None
+) -> tuple[Placed, Floats]:
+    """Return the camera at the lag that mends it best, and (2 most + 1,) the cost at each whole lag, NaN untried.
+
+    With ``around`` only lags within two frames of it are looked at.
+    """
     one = cameras[camera]
-    pairs = _pencils(camera, one.now(), cameras, frames)
+    found_at = residuals_at(camera, cameras, frames)
 
     def at(lag: float) -> float:
-        found = np.array([disagreement(at_lag(mine, frames, lag), theirs)[0] for mine, theirs in pairs])
-        enough = np.isfinite(found).any(axis=(0, 2)).sum() >= _LEAST_FRAMES
-        return _mean(cost(found, scale)) if enough else np.nan
+        costs = frame_costs(found_at(lag), scale)
+        known = np.isfinite(costs)
+        return float(costs[known].mean()) if known.any(axis=0).sum() >= _LEAST_FRAMES else np.nan
 
-    curve = np.array([at(float(lag)) for lag in range(-most, most + 1)])
+    lags = np.arange(-most, most + 1.0) if around is None else around + np.arange(-2.0, 3.0)
+    curve = np.array([at(float(lag)) for lag in lags])
     if not np.isfinite(curve).any():
         return one, curve
-    best = float(np.nanargmin(curve) - most)
+    best = float(lags[int(np.nanargmin(curve))])
     for step in (0.25, 0.05):
         near = best + step * np.arange(-4, 5)
         values = np.array([at(lag) for lag in near])
@@ -120,13 +125,10 @@ def fit_pose(camera: int, cameras: list[Placed], frames: Ints, scale: float, *, 
 
 def _linear(camera: int, one: Placed, cameras: list[Placed], frames: Ints) -> tuple[Floats, Floats]:
     """Return the residuals (C - 1, T, 2) px and their derivative by a turn (C - 1, T, 2, 3), px/rad."""
-    found, slopes = [], []
-    for mine, theirs in _pencils(camera, one.now(), cameras, frames):
-        shown = at_lag(mine, frames, one.lag)
-        residual, scale = disagreement(shown, theirs)
-        found.append(residual)
-        slopes.append(shown.by_turn / scale[..., None])
-    return np.array(found), np.array(slopes)
+    mine, theirs = _pencils(camera, one.now(), cameras, frames)
+    shown = at_lag(mine, frames, one.lag)
+    residual, scale = disagreement(shown, theirs)
+    return residual, shown.by_turn / scale[..., None]
 
 
 def _by_shift(camera: int, one: Placed, cameras: list[Placed], frames: Ints, found: Floats) -> Floats:
@@ -139,11 +141,19 @@ def _by_shift(camera: int, one: Placed, cameras: list[Placed], frames: Ints, fou
     return np.stack(columns, axis=-1)
 
 
-def _mean(values: Floats) -> float:
-    """Return the mean over pairs of the mean over a pair's known values; NaN if there is none."""
-    known = np.isfinite(values)
-    counts = known.sum(axis=(1, 2))
-    if not counts.any():
+def usual_px(cameras: list[Placed], frames: Ints) -> float:
+    """Return by how much cameras that are right differ, px: the lowest tenth over all pairs of their medians."""
+    pairs = [residuals(c, one, cameras, frames)[c:] for c, one in enumerate(cameras[:-1])]
+    medians = np.array([median_px(pair) for several in pairs for pair in several])
+    known = medians[np.isfinite(medians)]
+    return float(np.quantile(known, 0.1, method="lower")) if len(known) else 0.0
+
+
+def cost_without(camera: int, cameras: list[Placed], frames: Ints, scale: float) -> float:
+    """Return the mean cost of the pairs without a camera; NaN where there is none."""
+    others = [one for index, one in enumerate(cameras) if index != camera]
+    if len(others) < 2:
         return float("nan")
-    sums = np.where(known, values, 0.0).sum(axis=(1, 2))
-    return float((sums[counts > 0] / counts[counts > 0]).mean())
+    costs = np.array([mean_cost(residuals(c, one, others, frames), scale) for c, one in enumerate(others)])
+    known = costs[np.isfinite(costs)]
+    return float(known.mean()) if len(known) else float("nan")

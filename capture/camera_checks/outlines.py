@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.arrays import Bools, Floats, Ints
-from calibration.cameras import Camera
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Bools, Floats, Ints
 
 __all__ = ["Outlines", "join_outlines", "outline"]
 
@@ -47,7 +47,7 @@ def outline(mask: Bools, camera: Camera) -> Floats:
         return np.zeros((0, 2))
     crop = np.ascontiguousarray(mask[y : y + height, x : x + width]).view(np.uint8)
     contours, _ = cv2.findContours(crop, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-    points = np.concatenate(contours)[:, 0].astype(np.float64) + (x, y)
+    points = np.concatenate(contours)[:, 0].astype(np.float64) + np.array([x, y])
     straight = camera.undistort_points(points)
     good = np.isfinite(straight).all(axis=1)
     if not good.any():

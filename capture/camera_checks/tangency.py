@@ -8,16 +8,17 @@ surfaces, ICCV 1995). They differ if a camera is late, turned or moved, and by h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.arrays import Bools, Floats, Ints
-from calibration.cameras import Camera
-from calibration.transforms import rotation_from_vector
+from calibration.cameras.camera import Camera
+from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.geometry.transforms import rotation_from_vector
 from capture.camera_checks.outlines import Outlines
 
-__all__ = ["Tangents", "View", "at_lag", "disagreement", "moved", "tangents", "view_of"]
+__all__ = ["Tangents", "View", "at_lag", "disagreement", "moved", "stacked", "tangents", "view_of"]
 
 #: A corner this near to the border may be where the image ends, not the subject.
 _BORDER_PX = 2.0
@@ -45,6 +46,10 @@ class View:
     cut: Bools
     seen: Bools
 
+    def take(self, rows: slice) -> View:
+        """Return the view of some frames."""
+        return View(self.centre, self.rays[rows], self.px_rad[rows], self.cut[rows], self.seen[rows])
+
 
 def view_of(camera: Camera, outlines: Outlines) -> View:
     """Return the lines of sight of a camera's outlines."""
@@ -57,7 +62,7 @@ def view_of(camera: Camera, outlines: Outlines) -> View:
     rays = camera.rays(pixels)[1]
     steps = [np.linalg.norm(camera.rays(pixels + step)[1] - rays, axis=-1) for step in ((1.0, 0.0), (0.0, 1.0))]
     size = np.array(camera.size, dtype=np.float64)
-    cut = ((pixels < _BORDER_PX) | (pixels > size - 1 - _BORDER_PX)).any(axis=-1)
+    cut = np.asarray(((pixels < _BORDER_PX) | (pixels > size - 1 - _BORDER_PX)).any(axis=-1))
     px_rad = np.mean(steps, axis=0)
     known = np.isfinite(rays).all(axis=(1, 2)) & np.isfinite(px_rad).all(axis=1)
     rays[~known], px_rad[~known] = (0.0, 0.0, 1.0), 1.0
@@ -74,9 +79,9 @@ class Tangents:
     """The outermost planes of a pencil in one view, per frame the first and the last; NaN where not known.
 
     Attributes:
-        angle: (T, 2) rad.
-        px_rad: (T, 2) radians of the pencil that one pixel spans there.
-        by_turn: (T, 2, 3) how the angle changes as the camera turns, world axes, rad/rad.
+        angle: (..., T, 2) rad.
+        px_rad: (..., T, 2) radians of the pencil that one pixel spans there.
+        by_turn: (..., T, 2, 3) how the angle changes as the camera turns, world axes, rad/rad.
     """
 
     angle: Floats
@@ -85,7 +90,7 @@ class Tangents:
 
 
 def tangents(view: View, axis: Floats) -> Tangents:
-    """Return the outermost planes of the pencil around ``axis`` (3,), a unit vector along the line to another camera."""
+    """Return the outermost planes of the pencil around ``axis`` (3,), a unit vector towards another camera."""
     u, v = _across(axis)
     x, y = view.rays @ u, view.rays @ v
     middle = np.arctan2(y.sum(axis=1), x.sum(axis=1))[:, None]
@@ -103,15 +108,20 @@ def tangents(view: View, axis: Floats) -> Tangents:
     a, b, ray = x[row, which], y[row, which], view.rays[row, which]
     away = np.maximum(np.hypot(a, b), 1e-9)
     by_turn = np.cross(ray, a[..., None] * v - b[..., None] * u) / (away**2)[..., None]
-    return Tangents(
-        np.where(good, middle + outermost, np.nan), view.px_rad[row, which] / away, np.where(good[..., None], by_turn, 0.0)
-    )
+    known = np.where(good, middle + outermost, np.nan)
+    return Tangents(known, view.px_rad[row, which] / away, np.where(good[..., None], by_turn, 0.0))
 
 
 def _across(axis: Floats) -> tuple[Floats, Floats]:
     u = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     u /= np.linalg.norm(u)
     return u, np.cross(axis, u)
+
+
+def stacked(several: Sequence[Tangents]) -> Tangents:
+    """Return the planes of several pencils in one object, with a leading axis."""
+    fields = zip(*((one.angle, one.px_rad, one.by_turn) for one in several), strict=True)
+    return Tangents(*(np.stack(field) for field in fields))
 
 
 def at_lag(one: Tangents, frames: Ints, lag: float) -> Tangents:
@@ -127,15 +137,16 @@ def at_lag(one: Tangents, frames: Ints, lag: float) -> Tangents:
         wanted = frames - frames.min() + step
         return np.where((wanted >= 0) & (wanted < len(place)), place[np.clip(wanted, 0, len(place) - 1)], -1)
 
-    first, second = at(whole), at(whole + 1) if part else at(whole)
+    first = at(whole)
+    second = at(whole + 1) if part else first
     good = (first >= 0) & (second >= 0)
-    between = _wrapped(one.angle[second] - one.angle[first])
-    angle = np.where(good[:, None], one.angle[first] + part * between, np.nan)
-    return Tangents(angle, one.px_rad[first], one.by_turn[first])
+    start = one.angle[..., first, :]
+    angle = start + part * _wrapped(one.angle[..., second, :] - start) if part else start
+    return Tangents(np.where(good[:, None], angle, np.nan), one.px_rad[..., first, :], one.by_turn[..., first, :, :])
 
 
 def disagreement(one: Tangents, other: Tangents) -> tuple[Floats, Floats]:
-    """Return (T, 2) by how much a view's planes differ from the other's, px, and the radians of one pixel of that."""
+    """Return (..., T, 2) by how much a view's planes differ from the other's, px, and the radians of such a pixel."""
     scale = np.hypot(one.px_rad, other.px_rad)
     return _wrapped(one.angle - other.angle) / scale, scale
 

@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Bytes, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
@@ -39,6 +39,7 @@ __all__ = [
     "has_mattes",
     "mask_cameras",
     "mattes_in",
+    "outlines_in",
     "read_agreement",
     "read_flags",
     "read_masks",
@@ -128,6 +129,20 @@ class MaskWriter:
             values.resize(int(ends[-1]), axis=0)
             values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
             group["matte_start"][start + 1 : stop + 1] = ends
+
+    def write_outlines(self, camera: str, start: int, corners: Sequence[Floats]) -> None:
+        """Write the corners (n, 2), px, of the outlines of successive frames as the camera sees them, before repair."""
+        group = self._groups[camera]
+        if "outline" not in group:
+            kept = {"chunks": (4096, 2), "compression": "gzip", "compression_opts": 1}
+            group.create_dataset("outline", (0, 2), np.uint16, maxshape=(None, 2), **kept)
+            group.create_dataset("outline_start", (len(group["flags"]) + 1,), np.int64)
+        values = group["outline"]
+        before = len(values)
+        values.resize(before + sum(map(len, corners)), axis=0)
+        values[before:] = np.concatenate([np.zeros((0, 2)), *corners])
+        ends = before + np.cumsum([len(one) for one in corners])
+        group["outline_start"][start + 1 : start + 1 + len(corners)] = ends
 
 
 @contextmanager
@@ -236,6 +251,16 @@ def mattes_in(file: h5py.File, camera: str, first: int, stop: int) -> Bytes:
     for matte, mask, values in zip(out, masks, edge_values(_group(file, camera), first, stop), strict=True):
         matte[edge_band(mask)] = values
     return out
+
+
+def outlines_in(file: h5py.File, camera: str, first: int = 0, stop: int | None = None) -> list[Floats] | None:
+    """Return the corners (n, 2), px, of a camera's outlines before repair, frame by frame; None if not stored."""
+    group = _group(file, camera)
+    if "outline" not in group:
+        return None
+    starts = group["outline_start"][first : None if stop is None else stop + 1]
+    values = group["outline"][int(starts[0]) : int(starts[-1])].astype(np.float64)
+    return [values[a - starts[0] : b - starts[0]] for a, b in pairwise(starts)]
 
 
 def read_agreement(path: Path | str) -> Singles:

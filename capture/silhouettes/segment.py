@@ -13,11 +13,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.appearance import disc
+from capture.camera_checks.outlines import outline
 from capture.recordings.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
 from capture.recordings.video import probe, read_frames
@@ -167,6 +169,9 @@ def segment_recording(
                     return _segment_chunk(streams[index], models[index], chunk, sizes[index], keep=chosen.matte)
 
                 parts = list(pool.map(segment, range(len(sources))))
+                if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
+                    for name, corners in zip(names, pool.map(_outlines, parts, rig), strict=True):
+                        writer.write_outlines(name, first, corners)
 
                 def judge(offset: int, parts: list[_Part] = parts) -> Floats:
                     return _judge(offset, parts, models, rig, chosen)
@@ -251,6 +256,11 @@ class _Part:
     flags: NDArray[np.uint16]
     cuts: list[Cut | None]
     images: list[Bytes | None]
+
+
+def _outlines(part: _Part, camera: Camera) -> list[Floats]:
+    """Return the corners of the outlines of a chunk."""
+    return [outline(mask, camera) for mask in part.masks]
 
 
 def _mattes(part: _Part) -> list[Bytes]:

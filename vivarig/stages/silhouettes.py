@@ -15,7 +15,15 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
-from capture.recordings.masks import MaskFlag, create_masks, edge_values, has_mattes, read_agreement, read_flags
+from capture.recordings.masks import (
+    MaskFlag,
+    create_masks,
+    edge_values,
+    has_mattes,
+    outlines_in,
+    read_agreement,
+    read_flags,
+)
 from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
@@ -25,6 +33,7 @@ from capture.silhouettes.subjects.subject_recordings import drop_subjects, split
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
+from vivarig.results.camera_check import judge_cameras
 from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "model_options", "prepare", "run", "summary", "uneven_footage", "work"]
@@ -134,6 +143,9 @@ def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, o
                         packed = group["masks"][here]
                         edges = edge_values(group, here.start, here.stop) if matte else None
                         writer.write(name, at, packed, group["agreement"][here], group["flags"][here], edges)
+                        corners = outlines_in(file, name, here.start, here.stop)
+                        if corners is not None:
+                            writer.write_outlines(name, at, corners)
                         area[at : at + len(packed), index] = np.bitwise_count(packed).sum(axis=(1, 2))
                     at += here.stop - here.start
     return area
@@ -155,6 +167,8 @@ def summary(
             f"  {name:<{width}}  {report.models[index]:<8} found in {100 * found[:, index].mean():5.1f} % of frames, "
             f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
+    cameras = judge_cameras(recording)
+    lines += [f"  {line}" for line in cameras.lines]
     lines += [f"  note: {text}" for text in uneven_footage(recording)]
     if options.sheet is not None:
         contact_sheet(recording.from_frame(options.start), options.sheet)
@@ -168,8 +182,10 @@ def summary(
         "agreement_iou": means,
         "contradicted_share": contradicted.mean(axis=0),
         "mean_area_px": report.area.mean(axis=0),
+        "camera_checks": cameras.numbers,
     }
-    reason = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
+    few = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
+    reason = "; ".join(text for text in (few, cameras.reason) if text)
     count = subjects_of(recording, model_options(options))
     if count > 1:
         said, numbers["subjects"] = _told_apart(recording, count, workers)

@@ -1,0 +1,51 @@
+"""What is wrong with a camera in one sentence, with the way out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capture.camera_checks.faults import Fault
+
+__all__ = ["sentence"]
+
+_LEAST_DEGREES = 0.05
+
+
+def sentence(fault: Fault, offset: float = 0.0) -> str:
+    """Return a fault in words; ``offset`` is what recording.toml gives the camera already, frames."""
+    apart = f"its outlines lie {fault.before_px:.1f} px off the others', {fault.after_px:.1f} px when put right"
+    who = fault.camera
+    if fault.kind == "late":
+        late = "late" if fault.frames > 0 else "early"
+        more = " more than its offset says" if offset else ""
+        wanted = round(offset + fault.frames)
+        return (
+            f"{who} is {abs(fault.frames):.1f} frames {late}{more} ({apart}): write offset = {wanted} under "
+            f"[cameras.{who}] in recording.toml and run again"
+        )
+    if fault.kind in ("turned", "moved"):
+        shift = float(np.linalg.norm(fault.shift_mm))
+        moved = f" and moved by about {shift:.0f} mm" if fault.kind == "moved" else ""
+        return (
+            f"{who} is turned by {np.linalg.norm(fault.degrees):.1f} degrees{moved} against its calibration "
+            f"({_directions(fault)}; {apart}): calibrate again, or leave this camera out of recording.toml"
+        )
+    if fault.kind == "exchanged":
+        return f"{who} and {fault.other} are exchanged ({apart}): swap their videos in recording.toml"
+    how = {"mirrored": "left to right", "flipped": "top to bottom", "upside down": "by half a turn"}[fault.kind]
+    verb = "turned" if fault.kind == "upside down" else "mirrored"
+    return (
+        f"{who} is {verb} {how} against its calibration ({apart}): turn its video back, or calibrate with videos of "
+        "the same kind"
+    )
+
+
+def _directions(fault: Fault) -> str:
+    """Return the parts of a turn that matter, in words."""
+    names = (("up", "down"), ("to the right", "to the left"), ("clockwise", "counter-clockwise"))
+    parts = [
+        f"{abs(value):.1f} {words[0] if value > 0 else words[1]}"
+        for value, words in zip(fault.degrees.tolist(), names, strict=True)
+        if abs(value) >= _LEAST_DEGREES
+    ]
+    return ", ".join(parts)

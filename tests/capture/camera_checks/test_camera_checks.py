@@ -1,0 +1,168 @@
+"""Which camera is wrong: a known fault is named with its amount; sound cameras and wrong silhouettes are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from example_rigs import ring
+
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.rig import Rig
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from capture.camera_checks.changes import lag_of_changes
+from capture.camera_checks.faults import check_cameras
+from capture.camera_checks.fits import Placed, residuals
+from capture.camera_checks.lags import find_lags
+from capture.camera_checks.outlines import Outlines, join_outlines, outline
+from capture.camera_checks.sentences import sentence
+from capture.camera_checks.tangency import view_of
+
+FRAMES = 60
+
+
+def body(frame: float) -> np.ndarray:
+    """Return points (n, 3), mm, of a body of uneven shape that walks, bends and turns."""
+    rng = np.random.default_rng(5)
+    points = rng.normal(size=(200, 3))
+    points *= np.array([30.0, 12.0, 14.0]) / np.linalg.norm(points, axis=1, keepdims=True)
+    points[:, 2] += 10 * np.sin(0.21 * frame + points[:, 0] / 20)
+    turn = rotation_from_vector([0.2 * np.sin(0.3 * frame), 0.15 * np.sin(0.17 * frame), 0.03 * frame])
+    place = [30 * np.sin(0.11 * frame), 25 * np.sin(0.07 * frame + 1), 5 * np.sin(0.4 * frame)]
+    return points @ turn.T + place
+
+
+def seen(rig: Rig, late: dict[int, float] | None = None, frames: int = FRAMES) -> list[Outlines]:
+    """Return the outlines that cameras see, some of them late; corners are rounded to pixels as in masks."""
+    found = []
+    for index, camera in enumerate(rig):
+        moments = np.arange(frames) - (late or {}).get(index, 0.0)
+        corners = []
+        for moment in moments:
+            pixels = camera.project(body(moment))
+            hull = cv2.convexHull(camera.undistort_points(pixels).astype(np.float32), returnPoints=False)
+            corners.append(np.round(pixels[hull.ravel()]))
+        found.append(join_outlines(corners))
+    return found
+
+
+def turned(rig: Rig, index: int, degrees: list[float]) -> Rig:
+    """Return a rig whose file has one camera turned the other way, so that the camera looks turned by ``degrees``."""
+    cameras = list(rig)
+    camera = cameras[index]
+    assert isinstance(camera, LensCamera)
+    rotation = rotation_from_vector(np.radians(degrees)) @ camera.camera_from_world.rotation
+    cameras[index] = replace(camera, camera_from_world=RigidTransform(rotation, -rotation @ camera.centre))
+    return Rig(tuple(cameras))
+
+
+def test_two_views_of_a_body_share_their_outermost_planes() -> None:
+    rig = ring(4)
+    nothing = np.zeros(3)
+    cameras = [Placed(view_of(c, o), 0.0, nothing, nothing) for c, o in zip(rig, seen(rig), strict=True)]
+    found = residuals(0, cameras[0], cameras, np.arange(FRAMES))
+    assert found.shape == (3, FRAMES, 2)
+    # rounding to pixels alone: 0.29 px in each of two views, weighed by where they look
+    assert np.nanmax(np.abs(found)) < 1.5
+    assert np.nanmedian(np.abs(found)) < 0.3
+
+
+def test_outline_is_that_of_the_mask() -> None:
+    camera = ring(1, distortion=0)[0]
+    mask = np.zeros((480, 640), dtype=bool)
+    mask[100:140, 200:300] = True
+    mask[120:130, 300:310] = True
+    corners = outline(mask, camera)
+    assert {(200, 100), (200, 139), (299, 100), (309, 120), (309, 129), (299, 139)} == {
+        (int(x), int(y)) for x, y in corners
+    }
+    assert outline(np.zeros((480, 640), dtype=bool), camera).shape == (0, 2)
+
+
+def test_sound_cameras_are_not_accused() -> None:
+    rig = ring(4)
+    check = check_cameras(rig, seen(rig), np.arange(FRAMES), most_lag=12)
+    assert check.faults == ()
+    assert check.disagreement_px.max() < 0.3
+
+
+@pytest.mark.parametrize("late", [-4.0, 2.0, 9.0])
+def test_late_camera_is_named_with_its_lag(late: float) -> None:
+    rig = ring(4)
+    (fault,) = check_cameras(rig, seen(rig, {2: late}), np.arange(FRAMES), most_lag=12).faults
+    assert (fault.camera, fault.kind) == ("cam3", "late")
+    assert fault.frames == pytest.approx(late, abs=0.15)
+    assert f"write offset = {round(late) + 3} under [cameras.cam3]" in sentence(fault, 3.0)
+
+
+def test_turned_camera_is_named_with_its_turn() -> None:
+    rig = ring(4)
+    outlines = seen(rig)
+    (fault,) = check_cameras(turned(rig, 1, [1.0, -2.0, 0.5]), outlines, np.arange(FRAMES), most_lag=12).faults
+    assert (fault.camera, fault.kind) == ("cam2", "turned")
+    # positive: the real camera looks farther up, to the right, clockwise than its file says
+    assert fault.degrees == pytest.approx([1.0, -2.0, 0.5], abs=0.2)
+    assert "turned by 2.3 degrees" in sentence(fault) and "to the left" in sentence(fault)
+
+
+def test_turn_means_what_the_sentence_says() -> None:
+    camera = ring(1, distortion=0)[0]
+    straight_on = camera.rays(camera.lens.intrinsics[:2, 2])[1] * 500 + camera.centre  # type: ignore[attr-defined]
+    right = turned(Rig((camera,)), 0, [0.0, 2.0, 0.0])[0].project(straight_on)
+    up = turned(Rig((camera,)), 0, [2.0, 0.0, 0.0])[0].project(straight_on)
+    # the file's camera, turned back, sees to its right what the real one has in the middle
+    assert right[0] > camera.project(straight_on)[0] + 10
+    assert up[1] < camera.project(straight_on)[1] - 10
+
+
+def test_mirrored_and_exchanged_cameras_are_named() -> None:
+    rig = ring(4, distortion=0)
+    outlines = seen(rig)
+    over = Outlines(np.array([639.0, 0.0]) + outlines[3].pixels * np.array([-1.0, 1.0]), outlines[3].starts)
+    (fault,) = check_cameras(rig, [*outlines[:3], over], np.arange(FRAMES), most_lag=12).faults
+    assert (fault.camera, fault.kind) == ("cam4", "mirrored")
+    swapped = [outlines[1], outlines[0], *outlines[2:]]
+    (fault,) = check_cameras(rig, swapped, np.arange(FRAMES), most_lag=12).faults
+    assert {fault.camera, fault.other} == {"cam1", "cam2"} and fault.kind == "exchanged"
+
+
+def test_wrong_silhouettes_are_not_taken_for_a_wrong_camera() -> None:
+    rig = ring(4)
+    outlines = seen(rig)
+    ghost = np.array([[250.0, 200.0], [260.0, 280.0]])  # a stain that stays while the body walks
+    spoilt = join_outlines([np.concatenate([c, ghost]) for c in np.split(outlines[0].pixels, outlines[0].starts[1:-1])])
+    assert check_cameras(rig, [spoilt, *outlines[1:]], np.arange(FRAMES), most_lag=12).faults == ()
+
+
+def test_lags_of_all_cameras_are_found_together() -> None:
+    rig = ring(4)
+    late = {0: 0.0, 1: 5.0, 2: -3.0, 3: 2.5}
+    found = find_lags(rig, seen(rig, late), np.arange(FRAMES), most=12)
+    assert [lag.doubt for lag in found] == [""] * 4
+    assert [lag.frames for lag in found] == pytest.approx(list(late.values()), abs=0.15)
+
+
+def test_a_body_at_rest_tells_no_lag() -> None:
+    rig = ring(3)
+    still = [join_outlines([np.split(one.pixels, one.starts[1:-1])[0]] * FRAMES) for one in seen(rig)]
+    assert all(lag.doubt for lag in find_lags(rig, still, np.arange(FRAMES), most=10))
+
+
+def test_turned_camera_gets_no_lag() -> None:
+    rig = ring(4)
+    found = find_lags(turned(rig, 2, [1.0, 2.0, 0.0]), seen(rig), np.arange(FRAMES), most=12)
+    assert "turned" in found[2].doubt and not any(found[index].doubt for index in (0, 1, 3))
+
+
+def test_changes_of_pictures_tell_a_lag_only_where_something_happens_once(rng: np.random.Generator) -> None:
+    time = np.arange(400.0)
+    rhythm = 3 * np.sin(0.4 * time) + 0.01 * time
+    noise = rng.normal(0, 0.1, (2, 400))
+    alone = lag_of_changes(rhythm[:-7] + noise[0, :-7], rhythm[7:] + noise[1, :-7], most=40)
+    assert alone.doubt
+    events = np.convolve(rng.random(400) < 0.05, [1.0, 0.6, 0.3], "same") * 3
+    signal = rhythm + events
+    told = lag_of_changes(signal[7:] + noise[0, 7:], signal[:-7] + noise[1, :-7], most=40)
+    assert told.doubt == "" and told.frames == pytest.approx(7.0, abs=0.5)
