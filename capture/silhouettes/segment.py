@@ -68,15 +68,29 @@ def _sources(recording: Recording) -> tuple[list[Source], int]:
         for source in sources:
             size = recording.rig[source.footage.name].size
             if size != source.size:
-                raise InputError(
-                    f"camera '{source.footage.name}': the video is {source.size[0]} x {source.size[1]} px, "
-                    f"its calibration {size[0]} x {size[1]}"
-                )
+                raise InputError(_wrong_size(source.footage.name, source.size, size))
     stored = [mask_cameras(one.footage.masks)[1] for one in sources if one.footage.masks and _is_stored(one.footage)]
     total = max(0, min([source.frames - source.offset for source in sources] + stored))
     if total == 0:
         raise InputError(f"{recording.folder}: the cameras have no frame in common (see their offsets)")
     return sources, total
+
+
+def _wrong_size(name: str, video: tuple[int, int], rig: tuple[int, int]) -> str:
+    """Say that a video is not of its calibration's size, and how to make a rig for it."""
+    if video == rig[::-1]:
+        likely = "--rotate 90 (or 270)"
+    elif abs(video[0] * rig[1] - video[1] * rig[0]) <= max(*video, *rig):
+        likely = f"--scale {video[0]}x{video[1]}"
+    elif video[0] <= rig[0] and video[1] <= rig[1]:
+        likely = f"--crop {video[0]}x{video[1]}+X+Y"
+    else:
+        likely = "--scale, then --pad LEFT,TOP,RIGHT,BOTTOM"
+    return (
+        f"camera '{name}': the video is {video[0]} x {video[1]} px, its calibration {rig[0]} x {rig[1]}; if it was "
+        f"cropped, scaled, padded or turned since, make a rig for it: vivarig convert rig.toml rig_video.toml "
+        f"--camera {name} {likely}"
+    )
 
 
 def _is_stored(footage: Footage) -> bool:

@@ -6,7 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from calibration.cameras.rig import UNITS_MM, duplicate_cameras
+from calibration.cameras.camera import Camera
+from calibration.cameras.image_changes import cropped, padded, rotated, scaled
+from calibration.cameras.rig import UNITS_MM, Rig, duplicate_cameras
 from calibration.foundation.errors import InputError
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
 from capture.recordings.humaneva_folder import open_sequence
@@ -21,6 +23,7 @@ HELP = (
 )
 EXAMPLE = """  vivarig convert calibration.toml mayacams/ --to mayacam2
   vivarig convert walk.c3d walk.trc
+  vivarig convert rig.toml rig_half.toml --crop 1280x720+0+40 --scale 0.5
   vivarig convert HumanEva_I s1_walking --humaneva S1 Walking_1"""
 
 #: What a suffix of the output means for rigs, where it means one thing.
@@ -41,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", dest="target_format", metavar="FORMAT", help=f"rig: as for --from; motion: {', '.join(WRITERS)}"
     )
     parser.add_argument("--size", metavar="WxH", help="image size, for formats that hold none, e.g. 656x490")
+    _add_image_changes(parser)
     parser.add_argument("--units", choices=sorted(UNITS_MM), help="unit of the input's lengths, where it states none")
     parser.add_argument("--unit-mm", type=float, metavar="MM", help="motion: millimetres in one unit of the input")
     parser.add_argument("--rate", type=float, metavar="HZ", help="motion: frames per second, where the input has none")
@@ -56,6 +60,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--humaneva", nargs=2, metavar=("SUBJECT", "ACTION"),
         help="IN is the root of HumanEva: describe this sequence as a recording folder OUT; nothing is copied",
     )  # fmt: skip
+
+
+class _InOrder(argparse.Action):
+    """Collects changes of the images in the order in which they are given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        namespace.image_changes = [*(namespace.image_changes or []), (self.dest, values)]
+
+
+def _add_image_changes(parser: argparse.ArgumentParser) -> None:
+    """Declare what may have been done to the images since the calibration; several are done in the order given."""
+    group = parser.add_argument_group(
+        "a rig for videos that were changed after the calibration (done in the order given)"
+    )
+    group.set_defaults(image_changes=None)
+    group.add_argument("--crop", action=_InOrder, metavar="WxH+X+Y", help="the part of W x H px from (X, Y) on")
+    group.add_argument("--scale", action=_InOrder, metavar="F", help="scaled by a factor, or to a size WxH")
+    group.add_argument("--pad", action=_InOrder, metavar="L,T,R,B", help="px added on each side (letterbox)")
+    group.add_argument("--rotate", action=_InOrder, choices=("90", "180", "270"), help="turned clockwise, degrees")
+    group.add_argument(
+        "--camera", dest="cameras", action="append", metavar="NAME", help="only this camera's videos were (repeatable)"
+    )
 
 
 def run(args: argparse.Namespace) -> CommandReport:
@@ -110,7 +142,7 @@ def _convert_rig(args: argparse.Namespace) -> CommandReport:
         known = ", ".join([*FORMATS, *READERS])
         raise InputError(f"{args.source}: format not recognised; name it with --from ({known})")
     options = ReadOptions(_size(args.size), UNITS_MM[args.units] if args.units else None, args.y_up)
-    rig = read_rig(args.source, source.name, options)
+    rig = _for_changed_images(read_rig(args.source, source.name, options), args.image_changes or [], args.cameras)
     target = args.target_format or _target_format(args.target)
     lost = write_rig(rig, args.target, target, lossy=args.lossy)
     unit = args.units or source.unit
@@ -127,6 +159,48 @@ def _convert_rig(args: argparse.Namespace) -> CommandReport:
     lines.append(f"wrote {args.target} ({rig_format(target).title}, lengths in {rig_format(target).unit})")
     numbers = {"cameras": list(rig.names), "from": source.name, "to": target, "lost": lost, "same_pose": copies}
     return CommandReport(lines, numbers)
+
+
+def _for_changed_images(rig: Rig, changes: list[tuple[str, str]], only: list[str] | None) -> Rig:
+    """Return the rig for images to which something was done."""
+    if only and not changes:
+        raise InputError("--camera says whose images were changed: give --crop, --scale, --pad or --rotate, too")
+    for name in only or []:
+        rig[name]  # an unknown name is said
+    cameras = list(rig)
+    for index, camera in enumerate(cameras):
+        if only and camera.name not in only:
+            continue
+        for what, text in changes:
+            cameras[index] = camera = _changed(camera, what, text)
+    return Rig(tuple(cameras))
+
+
+def _changed(camera: Camera, what: str, text: str) -> Camera:
+    if what == "rotate":
+        return rotated(camera, int(text))
+    if what == "crop":
+        match = re.fullmatch(r"(\d{1,6})[xX](\d{1,6})\+(\d{1,6})\+(\d{1,6})", text)
+        if match is None:
+            raise InputError(f"--crop must be WxH+X+Y in pixels, e.g. 640x480+100+50, got {text!r}")
+        width, height, x, y = (int(number) for number in match.groups())
+        return cropped(camera, (x, y), (width, height))
+    if what == "pad":
+        match = re.fullmatch(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})", text)
+        if match is None:
+            raise InputError(f"--pad must be LEFT,TOP,RIGHT,BOTTOM in pixels, e.g. 0,60,0,60, got {text!r}")
+        left, top, right, bottom = (int(number) for number in match.groups())
+        return padded(camera, left, top, right, bottom)
+    if re.fullmatch(r"\d{1,6}[xX]\d{1,6}", text):
+        width, height = (int(number) for number in re.split("[xX]", text))
+        return scaled(camera, (width, height))
+    try:
+        factor = float(text)
+    except ValueError:
+        raise InputError(f"--scale must be a factor or WxH in pixels, e.g. 0.5 or 640x480, got {text!r}") from None
+    if not 0.001 < factor < 1000:
+        raise InputError(f"--scale must lie between 0.001 and 1000, got {text}")
+    return scaled(camera, (round(factor * camera.size[0]), round(factor * camera.size[1])))
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""``vivarig convert`` on motion files: every format in and out."""
+"""``vivarig convert``: motion files in every format, rigs for changed videos."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from example_rigs import ring
 
+from calibration.cameras.rig import load_rig, save_rig
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries, read_motion, write_motion
 from vivarig.cli import main
 
@@ -98,3 +100,35 @@ def test_a_rate_that_contradicts_itself_is_refused(tmp_path: Path, capsys: pytes
     assert main(line) == 2
     assert "the header says 100 Hz, the time column 50 Hz" in capsys.readouterr().err
     assert main([*line, "--rate", "50"]) == 0
+
+
+def test_rig_for_cropped_scaled_and_turned_videos(tmp_path: Path) -> None:
+    rig = ring(3, distortion=0)
+    save_rig(rig, tmp_path / "rig.toml")
+    target = tmp_path / "video.toml"
+    words = ["--camera", "cam2", "--crop", "600x400+20+10", "--scale", "0.5", "--pad", "0,30,0,10"]
+    assert main(["convert", str(tmp_path / "rig.toml"), str(target), *words]) == 0
+    made = load_rig(target)
+    assert [camera.size for camera in made] == [(640, 480), (300, 240), (640, 480)]
+    point = np.array([5.0, -10.0, 15.0])
+    wanted = (rig[1].project(point) - [20, 10] + 0.5) * 0.5 - 0.5 + [0, 30]
+    assert made[1].project(point) == pytest.approx(wanted, abs=1e-6)
+    assert made[0].project(point) == pytest.approx(rig[0].project(point), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--crop", "10x10"], "--crop must be WxH"),
+        (["--pad", "1,2,3"], "--pad must be LEFT"),
+        (["--scale", "half"], "--scale must be a factor"),
+        (["--camera", "cam9", "--scale", "2"], "unknown camera 'cam9'"),
+        (["--camera", "cam1"], "--camera says whose"),
+    ],
+)
+def test_wrong_words_about_changed_images_are_said(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_rig(ring(2), tmp_path / "rig.toml")
+    assert main(["convert", str(tmp_path / "rig.toml"), str(tmp_path / "out.toml"), *words]) == 2
+    assert said in capsys.readouterr().err
