@@ -8,7 +8,6 @@ frame after the other, and ``matte_start`` (T + 1) where each begins.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntFlag
@@ -23,8 +22,8 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError, nearest
-from calibration.foundation.files import read_text
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
+from capture.recordings.coco import coco_masks
 from capture.recordings.video import read_frames
 
 __all__ = [
@@ -32,9 +31,7 @@ __all__ = [
     "MaskFlag",
     "MaskWriter",
     "create_masks",
-    "decode_rle",
     "edge_band",
-    "encode_rle",
     "first_frame",
     "has_mattes",
     "mask_cameras",
@@ -279,54 +276,6 @@ def _columns(path: Path | str, key: str) -> NDArray[Any]:
         return np.stack([file["cameras"][name][key][()] for name in names], axis=1)
 
 
-def encode_rle(mask: Bools) -> dict[str, Any]:
-    """Return a mask as COCO run lengths: column by column, zeros first, ``counts`` as a list."""
-    flat = mask.T.reshape(-1).view(np.uint8)
-    change = np.flatnonzero(np.diff(flat)) + 1
-    ends = np.concatenate([[0], change, [len(flat)]])
-    counts = np.diff(ends).tolist()
-    if len(flat) and flat[0]:
-        counts = [0, *counts]
-    return {"size": [mask.shape[0], mask.shape[1]], "counts": counts}
-
-
-def decode_rle(rle: Mapping[str, Any], where: str = "COCO run lengths") -> Bools:
-    """Return the mask (H, W) of COCO run lengths, plain (list) or compressed (text)."""
-    try:
-        height, width = (int(side) for side in rle["size"])
-        counts = rle["counts"]
-        runs = _unpacked_counts(counts) if isinstance(counts, str | bytes) else [int(count) for count in counts]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where}: wanted 'size' [height, width] and 'counts' ({error})") from None
-    if any(run < 0 for run in runs) or sum(runs) != height * width:
-        raise InputError(f"{where}: run lengths sum to {sum(runs)}, the image has {height} x {width} pixels")
-    values = np.arange(len(runs)) % 2 == 1
-    return np.ascontiguousarray(np.repeat(values, runs).reshape(width, height).T)
-
-
-def _unpacked_counts(text: str | bytes) -> list[int]:
-    """Undo COCO's compression: 5 bits per character from '0' on, bit 6 says more follow; differences to two back."""
-    data = text.encode("ascii") if isinstance(text, str) else text
-    counts: list[int] = []
-    position = 0
-    while position < len(data):
-        value, shift, more = 0, 0, True
-        while more:
-            if position == len(data):
-                raise ValueError("compressed counts end in the middle of a number")
-            character = data[position] - 48
-            value |= (character & 0x1F) << shift
-            more = bool(character & 0x20)
-            position += 1
-            shift += 5
-            if not more and character & 0x10:
-                value |= -1 << shift
-        if len(counts) > 2:
-            value += counts[-2]
-        counts.append(value)
-    return counts
-
-
 def user_masks(source: Path | str, frames: int, size: tuple[int, int]) -> Iterator[Bools]:
     """Yield the first ``frames`` masks (H, W) that a user brings: PNG folder, video, or COCO JSON.
 
@@ -336,7 +285,7 @@ def user_masks(source: Path | str, frames: int, size: tuple[int, int]) -> Iterat
     place = Path(source)
     width, height = size
     count = 0
-    masks = _coco_masks(place) if place.suffix.lower() == ".json" else _image_masks(place)
+    masks = coco_masks(place) if place.suffix.lower() == ".json" else _image_masks(place)
     for mask in masks:
         if mask.shape != (height, width):
             raise InputError(
@@ -354,34 +303,3 @@ def _image_masks(place: Path) -> Iterator[Bools]:
         grey = image if image.ndim == 2 else image.max(axis=2)
         # Masks come as 0/255 or as 0/1 labels; a video's compression blurs only the first kind.
         yield grey > (0 if grey.max() <= 1 else 127)
-
-
-def _coco_masks(place: Path) -> Iterator[Bools]:
-    try:
-        content = json.loads(read_text(place))
-        images = sorted(content["images"], key=lambda image: image["id"])
-        annotations = content["annotations"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{place}: not a COCO file with 'images' and 'annotations' ({error})") from None
-    of_image: dict[Any, list[Any]] = {}
-    for annotation in annotations:
-        of_image.setdefault(annotation.get("image_id"), []).append(annotation.get("segmentation"))
-    for image in images:
-        mask = np.zeros((int(image["height"]), int(image["width"])), dtype=bool)
-        for segmentation in of_image.get(image["id"], []):
-            if isinstance(segmentation, Mapping):
-                mask |= decode_rle(segmentation, f"{place}: image {image['id']}")
-            elif isinstance(segmentation, list):
-                mask |= _filled(segmentation, mask.shape)
-            else:
-                raise InputError(f"{place}: image {image['id']}: segmentation must be run lengths or polygons")
-        yield mask
-
-
-def _filled(polygons: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Bools:
-    canvas = np.zeros(shape, dtype=np.uint8)
-    for polygon in polygons:
-        # COCO's coordinates have the corner of the top-left pixel at (0, 0); ours its centre. 4 fractional bits.
-        points = np.round((np.asarray(polygon, dtype=np.float64).reshape(-1, 2) - 0.5) * 16).astype(np.int32)
-        cv2.fillPoly(canvas, [points], 1, shift=4)
-    return canvas.view(np.bool_)

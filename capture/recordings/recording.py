@@ -8,7 +8,7 @@
     belt = [-250.0, 0.0]       # optional: a treadmill's belt, mm/s over the floor (else found from the feet)
 
     [cameras.cam01]            # one table per camera, in the rig's order
-    video = "videos/cam01.mp4" # or images = "frames/cam01"
+    video = "videos/cam01.mp4" # or images = "frames/cam01", or masks = "masks/cam01" alone
     background = "videos/cam01_background.png"   # optional: plate, clip or folder without the subject
     kind = "light"             # or "xray"
     offset = 0.0               # frames by which this camera's clock is late
@@ -50,7 +50,7 @@ class Footage:
 
     Attributes:
         name: the camera's name, as in the rig.
-        source: video file or folder of images.
+        source: video file or folder of images; where there are none, the masks.
         background: plate, clip or folder without the subject, if there is one.
         masks: silhouettes the user brings (folder of PNG, video or COCO JSON), if any; or those of one subject out of
             several, an HDF5 file like ``silhouettes.h5`` whose rows are the recording's frames.
@@ -64,6 +64,11 @@ class Footage:
     masks: Path | None = None
     kind: Kind = "light"
     offset_frames: float = 0.0
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there are images, not masks alone."""
+        return self.source != self.masks
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +168,10 @@ def _belt(root: Table) -> tuple[float, float] | None:
 
 def _footage(table: Table, name: str, place: Path) -> Footage:
     table.allow(_CAMERA_KEYS)
-    if ("video" in table) == ("images" in table):
-        raise InputError(f"{table.path}: [{table.name}] must have either video or images")
-    source = _existing(table, "video" if "video" in table else "images", place)
+    given = [key for key in ("video", "images") if key in table] or (["masks"] if "masks" in table else [])
+    if len(given) != 1:
+        raise InputError(f"{table.path}: [{table.name}] must have either video or images, or masks alone")
+    source = _existing(table, given[0], place)
     return Footage(
         name=name,
         source=source,
@@ -227,7 +233,7 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["cameras"] = {}
     for footage in recording.footage:
         key = "images" if footage.source.is_dir() else "video"
-        table: dict[str, Any] = {key: relative(footage.source)}
+        table: dict[str, Any] = {key: relative(footage.source)} if footage.has_images else {}
         if footage.background is not None:
             table["background"] = relative(footage.background)
         if footage.masks is not None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 
 import av
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from capture.recordings.coco import coco_images, coco_masks
 
 __all__ = ["VideoInfo", "image_files", "probe", "read_frames", "read_image", "write_video"]
 
@@ -77,6 +79,9 @@ def probe(source: Path | str) -> VideoInfo:
             raise InputError(f"{place}: no image in this folder")
         first = read_image(files[0])
         return VideoInfo(len(files), None, (first.shape[1], first.shape[0]), first.ndim == 3)
+    if place.suffix.lower() == ".json":
+        count, size = coco_images(place)
+        return VideoInfo(count, None, size, False)
     if place.suffix.lower() in IMAGE_SUFFIXES:
         first = read_image(place)
         return VideoInfo(1, None, (first.shape[1], first.shape[0]), first.ndim == 3)
@@ -115,8 +120,9 @@ def read_frames(
 ) -> Iterator[tuple[int, Bytes]]:
     """Yield (index, image) of frames start, start + step, ... below ``stop``; (h, w) or (h, w, 3) BGR uint8.
 
-    A video is decoded from the key frame before ``start``. ``gray`` gives (h, w) whatever the source. ``ahead`` decodes
-    on threads of its own; without it less work is done in all, for who reads several sources side by side.
+    The masks of a COCO file (.json) are images of 0 and 255. A video is decoded from the key frame before ``start``.
+    ``gray`` gives (h, w) whatever the source. ``ahead`` decodes on threads of its own; without it less work is done in
+    all, for who reads several sources side by side.
     """
     place = Path(source)
     if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
@@ -124,6 +130,11 @@ def read_frames(
         for index in range(start, len(files) if stop is None else min(stop, len(files)), step):
             image = read_image(files[index])
             yield index, _gray(image) if gray else image
+        return
+    if place.suffix.lower() == ".json":
+        for index, mask in enumerate(islice(coco_masks(place), stop)):
+            if index >= start and (index - start) % step == 0:
+                yield index, mask.view(np.uint8) * np.uint8(255)
         return
     yield from _decode(place, start, stop, step, gray, ahead)
 

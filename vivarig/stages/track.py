@@ -266,6 +266,9 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     sources = {footage.name: footage for footage in footage_of(job)}
     count = min(len(rig), _TEXTURE_VIEWS)
     followed = {rig.names[k * len(rig) // count] for k in range(count)}
+    followed = {name for name in followed if sources[name].has_images}
+    if not followed:
+        return None
     streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
     return follow(
         (

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from capture.recordings.coco import decode_rle, encode_rle
 from capture.recordings.masks import (
     LikeliestMasks,
     MaskFlag,
     create_masks,
-    decode_rle,
-    encode_rle,
     mask_cameras,
     read_agreement,
     read_flags,

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 from example_rigs import ring
 
 from calibration.cameras.rig import save_rig
 from calibration.foundation.errors import InputError
+from capture.recordings.coco import encode_rle
+from capture.recordings.masks import read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
+from capture.silhouettes import segment_recording
 
 
 def folder(place: Path, text: str) -> Path:
@@ -85,3 +91,28 @@ def test_footage_outside_the_folder_keeps_its_path(tmp_path: Path) -> None:
     recording = Recording(place, "r", 30.0, None, None, (Footage("c", other),))
     save_recording(replace(recording))
     assert load_recording(place).footage[0].source == other
+
+
+def test_masks_alone_make_a_recording(tmp_path: Path) -> None:
+    masks = np.zeros((5, 12, 16), dtype=bool)
+    for index in range(5):
+        masks[index, 3:8, 2 + index : 9 + index] = True
+    (tmp_path / "a").mkdir()
+    for index, mask in enumerate(masks):
+        cv2.imwrite(str(tmp_path / "a" / f"{index}.png"), 255 * mask.view(np.uint8))
+    images = [{"id": index, "width": 16, "height": 12} for index in range(5)]
+    notes = [{"image_id": index, "segmentation": encode_rle(mask)} for index, mask in enumerate(masks)]
+    (tmp_path / "b.json").write_text(json.dumps({"images": images, "annotations": notes}))
+    text = 'rate_hz = 30\n[cameras.a]\nmasks = "a"\n[cameras.b]\nmasks = "b.json"\n'
+    (tmp_path / "recording.toml").write_text(text)
+    recording = load_recording(tmp_path)
+    assert not any(one.has_images for one in recording.footage)
+    report = segment_recording(recording)
+    assert report.models == ("masks", "masks")
+    for name in ("a", "b"):
+        assert (read_masks(recording.results / "silhouettes.h5", name) == masks).all()
+    save_recording(recording)
+    assert load_recording(tmp_path).footage == recording.footage
+    with pytest.raises(InputError, match="either video or images, or masks alone"):
+        (tmp_path / "recording.toml").write_text('rate_hz = 30\n[cameras.a]\nbackground = "a"\n')
+        load_recording(tmp_path)
