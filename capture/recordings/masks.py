@@ -3,7 +3,8 @@
 ``silhouettes.h5`` holds ``names`` and, per camera, a group ``cameras/<name>`` with ``masks`` (T, H, ceil(W / 8))
 packed bits, ``agreement`` (T) IoU with the other views before any repair, and ``flags`` (T) `MaskFlag` codes. With
 mattes also ``matte`` (sum m), the coverage 0..255 of the pixels along the masks' edges (`edge_band`, row by row), one
-frame after the other, and ``matte_start`` (T + 1) where each begins.
+frame after the other, and ``matte_start`` (T + 1) where each begins. With a rig also ``outline`` (sum n, 2) px, the
+corners of the convex hull of each silhouette as the camera saw it, before any repair, and ``outline_start`` (T + 1).
 """
 
 from __future__ import annotations
