@@ -26,6 +26,7 @@ from calibration.cameras.projection import (
 from calibration.foundation.arrays import Floats, shaped
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
+from calibration.foundation.names import checked_name
 from calibration.geometry.transforms import RigidTransform
 
 __all__ = [
@@ -240,7 +241,7 @@ class LensCamera(Camera):
     kind: Kind = "light"
 
     def __post_init__(self) -> None:
-        who = f"camera '{self.name}'"
+        who = f"camera '{checked_name(self.name, 'a camera')}'"
         r = shaped(self.camera_from_world.rotation, (3, 3), f"{who}: rotation")
         t = shaped(self.camera_from_world.translation, (3,), f"{who}: translation")
         if np.abs(r @ r.T - np.eye(3)).max() > 1e-5 or np.linalg.det(r) < 0:
@@ -328,7 +329,7 @@ class MatrixCamera(Camera):
     kind: Kind = "light"
 
     def __post_init__(self) -> None:
-        who = f"camera '{self.name}'"
+        who = f"camera '{checked_name(self.name, 'a camera')}'"
         object.__setattr__(self, "image_size", _checked_size(self.image_size, who))
         m = shaped(self.matrix, (3, 4), f"{who}: projection matrix")
         if np.linalg.matrix_rank(m[:, :3]) < 3:

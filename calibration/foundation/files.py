@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from calibration.foundation.damaged_files import require_file
 from calibration.foundation.errors import InputError
 
 __all__ = ["atomic_path", "read_text", "write_bytes", "write_text"]
 
+LARGEST_TEXT_MB = 500
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -58,12 +60,10 @@ def write_text(path: Path | str, content: str) -> None:
 def read_text(path: Path | str) -> str:
     """Read a whole UTF-8 text file; an unreadable one is an `InputError` that names it."""
     source = Path(path)
+    if not source.exists():
+        raise InputError(f"{source}: no such file")
     try:
-        return source.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{source}: no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{source}: wanted a file, this is a folder") from None
+        return require_file(source, most_mb=LARGEST_TEXT_MB).read_bytes().decode("utf-8-sig")
     except PermissionError:
         raise InputError(f"{source}: not permitted to read this file") from None
     except UnicodeDecodeError as error:

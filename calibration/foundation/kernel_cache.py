@@ -26,6 +26,13 @@ from numba.core.serialize import dumps
 __all__ = ["KernelCache"]
 
 
+_DIGEST_BYTES = 32
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+
+
 @cache
 def _content(path: str) -> str:
     return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
@@ -78,11 +85,13 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         path, key = self._path_and_key(sig, target_context.codegen())
         try:
-            stored_key, data = pickle.loads(path.read_bytes())
-        except FileNotFoundError:
+            content = path.read_bytes()
+        except OSError:
             return None
-        except (pickle.UnpicklingError, EOFError, ValueError):
-            return None  # damaged: it is compiled and written again
+        # checked before it is believed: damaged machine code would crash the process, or worse, not
+        if _digest(content[_DIGEST_BYTES:]) != content[:_DIGEST_BYTES]:
+            return None  # it is compiled and written again
+        stored_key, data = pickle.loads(content[_DIGEST_BYTES:])
         return self._impl.rebuild(target_context, data) if stored_key == key else None
 
     def _save_overload(self, sig: Any, data: Any) -> None:
@@ -92,7 +101,10 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         path, key = self._path_and_key(sig, data.codegen)
         temporary = path.with_suffix(f".{uuid.uuid4().hex[:12]}.tmp")
         try:
-            temporary.write_bytes(dumps((key, self._impl.reduce(data))))
+            content = dumps((key, self._impl.reduce(data)))
+            temporary.write_bytes(_digest(content) + content)
             os.replace(temporary, path)
+        except OSError:
+            return  # a full or read-only disk: the function is compiled again next time
         finally:
             temporary.unlink(missing_ok=True)

@@ -1,9 +1,15 @@
-"""Result files: HDF5, written atomically, each carrying version, stage, parameters and units."""
+"""Result files: HDF5, written atomically, each carrying version, stage, parameters and units.
+
+Behind the HDF5 content stands a digest of it (HDF5 programs do not look there), so that damage is seen on opening. What
+was written without one, or taken up by another program, is judged by its structure alone.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +18,22 @@ from typing import Any
 import h5py
 import numpy as np
 
+from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.hdf5_files import open_hdf5
+from calibration.foundation.result_structure import check_structure
 
 __all__ = ["FORMAT_VERSION", "create_results", "open_results", "read_parameters"]
 
 FORMAT_VERSION = 1
+_MARK = b"vivarig blake2b:"
+_DIGEST_BYTES = 16
+_TAIL = len(_MARK) + _DIGEST_BYTES
+_BLOCK = 1 << 20
+_WAY_OUT = {"simulate": "make the recording again, or copy it again from where you got it"}
+_MOST_DIGESTED = 1 << 30
+"""Bytes: larger files are judged by their structure alone, or every command would begin by reading them twice."""
 
 
 class _Disk(io.FileIO):
@@ -63,30 +79,82 @@ def create_results(
         if disk.failure is not None:
             reason = disk.failure.strerror or "the disk refused"
             raise InputError(f"{path}: could not be written ({reason}); make room and run again") from disk.failure
+        _seal(temporary)
 
 
 @contextmanager
 def open_results(path: Path | str, *, stage: str) -> Iterator[h5py.File]:
-    """Yield a result file for reading, after checking that it is one of ``stage``."""
+    """Yield a result file for reading, after checking that it is one of ``stage`` and unharmed.
+
+    Digest, links, declared sizes and structure are checked once per process.
+    """
     source = Path(path)
-    if not source.is_file():
+    again = _WAY_OUT.get(stage, f"delete it and run `vivarig {stage}` again")
+    if not source.exists():
         raise InputError(f"{source}: no such file; run `vivarig {stage}` first")
-    try:
-        file = h5py.File(source, "r")
-    except OSError:
-        raise InputError(f"{source}: damaged or not an HDF5 file; delete it and run `vivarig {stage}` again") from None
-    with file:
-        found = file.attrs.get("stage")
-        if found != stage:
-            raise InputError(f"{source}: wanted a result of '{stage}', this one is of '{found}'")
-        if int(file.attrs.get("vivarig_version", 0)) > FORMAT_VERSION:
-            raise InputError(f"{source}: written by a newer Vivarig; update this one")
+    told = require_file(source).stat()
+    version = (str(source.resolve()), told.st_size, told.st_mtime_ns, told.st_ino, stage)
+    known = version in _checked
+    if not known and not _unharmed(source, told.st_size):
+        raise InputError(f"{source}: damaged since it was written; {again}")
+    with open_hdf5(source, f"a result of '{stage}'", remedy=again, look=not known) as file:
+        if not known:
+            with reading(source, f"a result of '{stage}'", remedy=again):
+                _check(file, source, stage, again)
+            _checked.add(version)
         yield file
+
+
+_checked: set[tuple[str, int, int, int, str]] = set()
+
+
+def _check(file: h5py.File, source: Path, stage: str, again: str) -> None:
+    found = file.attrs.get("stage")
+    if found != stage:
+        raise InputError(f"{source}: wanted a result of '{stage}', this one is of '{found}'")
+    if int(file.attrs.get("vivarig_version", 0)) > FORMAT_VERSION:
+        raise InputError(f"{source}: written by a newer Vivarig; update this one")
+    try:
+        check_structure(file, stage)
+    except InputError as error:
+        raise InputError(f"{source}: damaged: {error}; {again}") from None
+
+
+def _unharmed(path: Path, size: int) -> bool:
+    """Return whether a file agrees with the digest behind it; True where there is none."""
+    if size > _MOST_DIGESTED or size < _TAIL:
+        return True
+    state = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    with open(path, "rb") as content:
+        content.seek(size - _TAIL)
+        tail = content.read(_TAIL)
+        if not tail.startswith(_MARK):
+            return True
+        content.seek(0)
+        left = size - _TAIL
+        while left and (block := content.read(min(_BLOCK, left))):
+            state.update(block)
+            left -= len(block)
+    return tail[len(_MARK) :] == state.digest()
+
+
+def _seal(path: Path) -> None:
+    """Write a digest of a finished file behind it."""
+    if os.path.getsize(path) > _MOST_DIGESTED - _TAIL:
+        return
+    state = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    with open(path, "r+b") as content:
+        while block := content.read(_BLOCK):
+            state.update(block)
+        content.write(_MARK + state.digest())
 
 
 def read_parameters(file: h5py.File) -> dict[str, Any]:
     """Return the parameters a result file was made with."""
-    content = json.loads(file.attrs["parameters"])
+    try:
+        content = json.loads(file.attrs["parameters"])
+    except (TypeError, ValueError, RecursionError, KeyError):
+        raise InputError(f"{file.filename}: its parameters cannot be read; make it again") from None
     return dict(content) if isinstance(content, dict) else {}
 
 

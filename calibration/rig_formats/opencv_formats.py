@@ -13,8 +13,9 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
+from calibration.foundation.names import inside
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
-from calibration.rig_formats.opencv_storage import looks_like_storage, read_storage, yaml_storage
+from calibration.rig_formats.opencv_storage import STORAGE_SUFFIXES, looks_like_storage, read_storage, yaml_storage
 from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
@@ -37,6 +38,15 @@ _TRANSLATION = ("translation", "Translation", "T", "t", "tvec")
 def storage_files(folder: Path) -> list[Path]:
     """Return the storage files of a folder in natural order."""
     return sorted((p for p in folder.iterdir() if looks_like_storage(p)), key=lambda p: natural_key(p.stem))
+
+
+def camera_files(folder: Path) -> list[Path]:
+    """Return the storage files of a folder of cameras; one that is emptied must not make its camera vanish."""
+    files = storage_files(folder)
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in STORAGE_SUFFIXES and path not in files:
+            raise InputError(f"{path}: empty or not a camera's file; mend it, or take it out of {folder}")
+    return files
 
 
 def _first(content: dict[str, Any], names: tuple[str, ...], where: str, what: str) -> Floats:
@@ -128,7 +138,7 @@ def _is_opencv(path: Path) -> bool:
 
 def _read_opencv(path: Path, options: ReadOptions) -> Rig:
     if path.is_dir():
-        return Rig(tuple(_one(read_storage(f), f.stem, options, str(f)) for f in storage_files(path)))
+        return Rig(tuple(_one(read_storage(f), f.stem, options, str(f)) for f in camera_files(path)))
     content = read_storage(path)
     if {"M1", "M2", "R", "T"} <= content.keys():
         return _stereo(content, options, str(path))
@@ -255,7 +265,7 @@ def _is_jarvis(path: Path) -> bool:
 def _read_jarvis(path: Path, options: ReadOptions) -> Rig:
     """Read one file per camera; JARVIS stores the camera matrix and R transposed."""
     cameras = []
-    for file in storage_files(path) if path.is_dir() else [path]:
+    for file in camera_files(path) if path.is_dir() else [path]:
         content, where = read_storage(file), str(file)
         matrix = _first(content, ("intrinsicMatrix",), where, "camera matrix")
         if matrix.size != 9:
@@ -283,7 +293,7 @@ def _write_jarvis(rig: Rig, path: Path) -> None:
             "R": pose.rotation.T,
             "T": pose.translation[:, None],
         }
-        write_text(path / f"{camera.name}.yaml", yaml_storage(content))
+        write_text(inside(path, f"{camera.name}.yaml"), yaml_storage(content))
 
 
 JARVIS = RigFormat(

@@ -18,7 +18,10 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
 
-__all__ = ["looks_like_storage", "read_storage", "yaml_storage"]
+__all__ = ["STORAGE_SUFFIXES", "looks_like_storage", "read_storage", "yaml_storage"]
+
+
+STORAGE_SUFFIXES = (".yml", ".yaml", ".xml")
 
 
 class _Loader(yaml.SafeLoader):
@@ -48,7 +51,7 @@ def _matrix(rows: Any, columns: Any, data: Any) -> Floats:
 
 def looks_like_storage(path: Path) -> bool:
     """Return whether a file begins as OpenCV's storage does."""
-    if path.suffix.lower() not in (".yml", ".yaml", ".xml") or not path.is_file():
+    if path.suffix.lower() not in STORAGE_SUFFIXES or not path.is_file():
         return False
     with open(path, "rb") as file:
         head = file.read(400)

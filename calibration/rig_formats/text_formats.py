@@ -13,6 +13,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text, write_text
+from calibration.foundation.names import inside
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.rig_formats.rig_format import (
     Holds,
@@ -55,10 +56,21 @@ def _files(path: Path, fits: Callable[[Path], bool]) -> list[Path]:
     return [path] if fits(path) else []
 
 
+def _suspects(path: Path, files: list[Path]) -> list[Path]:
+    """Return files of a folder that should be cameras by their name, or are empty: none may vanish without a word."""
+    suffixes = {file.suffix.lower() for file in files}
+    others = (
+        sorted(p for p in path.iterdir() if p.suffix.lower() in suffixes and p not in files) if path.is_dir() else []
+    )
+    return [p for p in others if "mayacam" in p.name.lower() or not (_small_text(p) or "").strip()]
+
+
 def _cameras(path: Path, fits: Callable[[Path], bool], read: Callable[[Path], LensCamera], what: str) -> Rig:
     files = _files(path, fits)
     if not files:
         raise InputError(f"{path}: no {what} here")
+    for other in _suspects(path, files):
+        raise InputError(f"{other}: empty, or not a {what} like the others; mend it, or take it out of {path}")
     cameras = []
     for file in files:
         try:
@@ -126,7 +138,7 @@ def _write_mayacam2(rig: Rig, path: Path) -> None:
         text += "\ntranslation\n" + _rows(pose.translation[:, None])
         if distortion.any():
             text += "\nundistortion\n" + _rows(padded(distortion, 8)[:, None])
-        write_text(path / f"{camera.name}_MayaCam.txt", text)
+        write_text(inside(path, f"{camera.name}_MayaCam.txt"), text)
 
 
 MAYACAM2 = RigFormat(
@@ -197,7 +209,7 @@ def _write_mayacam1(rig: Rig, path: Path) -> None:
         cx, cy, f = k[0, 2] + 1, high - k[1, 2], -k[0, 0]
         plane = [(wide / 2 - cx) * near, (high / 2 - cy) * near, near * f]
         text = _rows([camera.centre, angles, plane, [cx, cy, f], [near, wide, high]])
-        write_text(path / f"{camera.name}_MayaCam.csv", text)
+        write_text(inside(path, f"{camera.name}_MayaCam.csv"), text)
 
 
 MAYACAM1 = RigFormat(
@@ -308,7 +320,7 @@ def _write_humaneva(rig: Rig, path: Path) -> None:
         k, pose = camera.lens.intrinsics, camera.camera_from_world
         values = [k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1] / k[0, 0]]
         values += [*padded(camera.lens.distortion, 5), *pose.rotation.ravel(), *pose.translation]
-        write_text(path / f"{camera.name}.cal", "".join(f"{float(n)!r}\n" for n in values))
+        write_text(inside(path, f"{camera.name}.cal"), "".join(f"{float(n)!r}\n" for n in values))
 
 
 HUMANEVA = RigFormat(

@@ -6,6 +6,7 @@ with the camera maker's program; the message says so.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pydicom
 import tifffile
 from numpy.typing import NDArray
 
+from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from capture.recordings.video import image_files, probe, read_frames, read_image
 
@@ -23,6 +25,10 @@ __all__ = ["ImageStack", "open_stack"]
 
 TIFF = (".tif", ".tiff")
 DICOM = (".dcm", ".dicom")
+_OF_TIFF = (tifffile.TiffFileError,)
+_OF_DICOM = (pydicom.errors.InvalidDicomError, pydicom.errors.BytesLengthException)
+_LARGEST_MB = 4000
+_LARGEST_IMAGE_MB = 400
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,11 @@ class ImageStack:
         elif self.kind == "tiff":
             with tifffile.TiffFile(self.source) as file:
                 for k in range(start, end):
-                    yield _grey(file.pages[k].asarray(), self.source)
+                    with reading(self.source, "a TIFF file", also=_OF_TIFF):
+                        page = file.pages[k]
+                        _check_size(page.nbytes, self.source)
+                        image = page.asarray()
+                    yield _grey(image, self.source)
         elif self.kind == "dicom":
             yield from _dicom_frames(self.source)[start:end]
         else:
@@ -63,7 +73,7 @@ class ImageStack:
                 if self.kind == "dicom folder":
                     yield _dicom_frames(path)[0]
                 else:
-                    yield _grey(tifffile.imread(path), path)
+                    yield _grey(_tiff(path), path)
 
 
 def open_stack(source: Path | str) -> ImageStack:
@@ -77,12 +87,11 @@ def open_stack(source: Path | str) -> ImageStack:
     if place.is_dir():
         return _open_folder(place)
     if suffix in TIFF:
-        try:
-            with tifffile.TiffFile(place) as file:
-                shape = file.pages[0].shape
-                return ImageStack(place, "tiff", len(file.pages), (int(shape[1]), int(shape[0])))
-        except (tifffile.TiffFileError, OSError):
-            raise InputError(f"{place}: damaged or not a TIFF file") from None
+        require_file(place)
+        with reading(place, "a TIFF file", also=_OF_TIFF), tifffile.TiffFile(place) as file:
+            shape, count = file.pages[0].shape, len(file.pages)
+            _check_size(file.pages[0].nbytes, place)
+            return ImageStack(place, "tiff", count, (int(shape[1]), int(shape[0])))
     if suffix in DICOM:
         frames = _dicom_frames(place)
         return ImageStack(place, "dicom", len(frames), (frames.shape[2], frames.shape[1]))
@@ -94,13 +103,13 @@ def _open_folder(place: Path) -> ImageStack:
     dicom = sorted(path for path in place.iterdir() if path.suffix.lower() in DICOM)
     if dicom:
         # Instance numbers, not names, give the order in time.
-        numbers = [int(_dicom(path, pixels=False).get("InstanceNumber") or 0) for path in dicom]
+        numbers = [_instance_number(path) for path in dicom]
         ordered = tuple(path for _, path in sorted(zip(numbers, dicom, strict=True)))
         first = _dicom_frames(ordered[0])
         return ImageStack(place, "dicom folder", len(ordered), (first.shape[2], first.shape[1]), ordered)
     files = image_files(place)
     if files and all(path.suffix.lower() in TIFF for path in files):
-        shape = tifffile.imread(files[0]).shape
+        shape = _grey(_tiff(files[0]), files[0]).shape
         return ImageStack(place, "tiff folder", len(files), (int(shape[1]), int(shape[0])), tuple(files))
     if not files:
         raise InputError(f"{place}: no image in this folder")
@@ -109,10 +118,30 @@ def _open_folder(place: Path) -> ImageStack:
 
 
 def _dicom(path: Path, *, pixels: bool) -> Any:
-    try:
+    require_file(path, most_mb=_LARGEST_MB)
+    with reading(path, "a DICOM file", also=_OF_DICOM), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return pydicom.dcmread(path, stop_before_pixels=not pixels)
-    except (pydicom.errors.InvalidDicomError, OSError):
-        raise InputError(f"{path}: damaged or not a DICOM file") from None
+
+
+def _instance_number(path: Path) -> int:
+    with reading(path, "a DICOM file", also=_OF_DICOM):
+        return int(_dicom(path, pixels=False).get("InstanceNumber") or 0)
+
+
+def _tiff(path: Path) -> NDArray[Any]:
+    require_file(path)
+    with reading(path, "a TIFF file", also=_OF_TIFF), tifffile.TiffFile(path) as file:
+        _check_size(file.pages[0].nbytes, path)
+        return np.asarray(file.pages[0].asarray())
+
+
+def _check_size(count: int, path: Path) -> None:
+    """Refuse an image that declares more than any detector has; it may be a few bytes packed."""
+    if count > 1e6 * _LARGEST_IMAGE_MB:
+        raise InputError(
+            f"{path}: an image of {count / 1e6:.0f} MB; the largest that is read has {_LARGEST_IMAGE_MB} MB"
+        )
 
 
 def _dicom_frames(path: Path) -> NDArray[Any]:
@@ -120,12 +149,19 @@ def _dicom_frames(path: Path) -> NDArray[Any]:
     data = _dicom(path, pixels=True)
     if "PixelData" not in data:
         raise InputError(f"{path}: this DICOM file holds no image")
-    values = np.asarray(data.pixel_array)
+    with reading(path, "a DICOM file with images", also=_OF_DICOM), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        declared = int(data.Rows) * int(data.Columns) * int(data.get("NumberOfFrames") or 1)
+        _check_size(declared * 2 // 64, path)  # up to 64 images of the largest size in one file
+        values = np.asarray(data.pixel_array)
+        bits = int(data.get("BitsStored") or 8 * values.dtype.itemsize)
+        grey = int(data.get("SamplesPerPixel") or 1) == 1
+    if not 1 <= bits <= 16:
+        raise InputError(f"{path}: wanted up to 16 bits per pixel, got {bits}")
     if values.ndim == 2:
         values = values[None]
-    if values.ndim != 3 or data.get("SamplesPerPixel", 1) != 1:
+    if values.ndim != 3 or not grey or values.dtype.kind not in "iu" or not values.size:
         raise InputError(f"{path}: wanted grey frames, got an array of shape {values.shape}")
-    bits = int(data.get("BitsStored", 8 * values.dtype.itemsize))
     if values.dtype.kind == "i":
         values = (values.astype(np.int32) - values.min()).astype(np.uint16)
     if data.get("PhotometricInterpretation") == "MONOCHROME1":

@@ -32,8 +32,10 @@ import tomli_w
 
 from calibration.cameras.camera import KINDS, Kind
 from calibration.cameras.rig import Rig, load_rig
+from calibration.foundation.damaged_files import require_ordinary
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
+from calibration.foundation.names import checked_name
 from calibration.foundation.tables import Table, read_toml
 
 __all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
@@ -146,7 +148,7 @@ def load_recording(folder: Path | str) -> Recording:
         raise InputError(f"{root.where('rig')}: no such file: {rig_file}")
     return Recording(
         folder=place,
-        name=root.text("name", place.resolve().name),
+        name=checked_name(root.text("name"), f"{file}: the recording") if "name" in root else place.resolve().name,
         rate_hz=root.number("rate_hz", above=0),
         subject=root.text("subject") if "subject" in root else None,
         rig=rig,
@@ -168,6 +170,7 @@ def _belt(root: Table) -> tuple[float, float] | None:
 
 def _footage(table: Table, name: str, place: Path) -> Footage:
     table.allow(_CAMERA_KEYS)
+    checked_name(name, f"{table.path}: a camera")
     given = [key for key in ("video", "images") if key in table] or (["masks"] if "masks" in table else [])
     if len(given) != 1:
         raise InputError(f"{table.path}: [{table.name}] must have either video or images, or masks alone")
@@ -193,6 +196,7 @@ def _existing(table: Table, key: str, place: Path) -> Path:
         there = False
     if not there:
         raise InputError(f"{table.where(key)}: no such file or folder: {path}")
+    require_ordinary(path)
     return path
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bytes
+from calibration.foundation.damaged_files import reading, require_file, require_ordinary
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from capture.recordings.coco import coco_images, coco_masks
@@ -26,6 +27,7 @@ _WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than
 _STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
 #: Pixel formats whose first plane is the grey image as it is, levels 0-255.
 _FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
+_LARGEST_IMAGE_MB = 400
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -59,8 +61,10 @@ def image_files(folder: Path) -> list[Path]:
 
 def read_image(path: Path | str) -> Bytes:
     """Read one image as (h, w) or (h, w, 3) BGR uint8; 16-bit images are scaled to 8 bit."""
-    data = np.fromfile(path, dtype=np.uint8) if Path(path).is_file() else np.zeros(0, np.uint8)
-    image = cv2.imdecode(data, cv2.IMREAD_ANYCOLOR | cv2.IMREAD_ANYDEPTH) if len(data) else None
+    source = require_file(path, most_mb=_LARGEST_IMAGE_MB)
+    with reading(source, "an image"):
+        data = np.fromfile(source, dtype=np.uint8)
+        image = cv2.imdecode(data, cv2.IMREAD_ANYCOLOR | cv2.IMREAD_ANYDEPTH) if len(data) else None
     if image is None:
         raise InputError(f"{path}: cannot be read as an image")
     if image.dtype == np.uint16:
@@ -73,6 +77,9 @@ def read_image(path: Path | str) -> Bytes:
 def probe(source: Path | str) -> VideoInfo:
     """Return what ``source`` holds. Counting decodes packets' headers only, so it is quick but exact."""
     place = Path(source)
+    if not place.exists():
+        raise InputError(f"{place}: no such video")
+    require_ordinary(place)
     if place.is_dir():
         files = image_files(place)
         if not files:
@@ -95,12 +102,15 @@ def probe(source: Path | str) -> VideoInfo:
 
 
 def _opened(path: Path) -> av.container.InputContainer:
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"{path}: no such video")
+    require_file(path)
     try:
-        return av.open(str(path))
-    except (av.error.FFmpegError, OSError) as error:
-        raise InputError(f"{path}: cannot be opened as a video ({error.strerror})") from None
+        # "file:" and its own protocol alone: a playlist that calls itself a video must not lead to other files
+        return av.open(f"file:{path}", options={"protocol_whitelist": "file"}, metadata_errors="replace")
+    except (av.error.FFmpegError, OSError, ValueError, MemoryError) as error:
+        said = getattr(error, "strerror", None) or type(error).__name__
+        raise InputError(f"{path}: cannot be opened as a video ({said})") from None
 
 
 def _video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:

@@ -19,6 +19,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, shaped
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text, write_text
+from calibration.foundation.names import checked_label
 from skeleton.bodies import BODIES
 from skeleton.tree.joint_tree import Skeleton
 
@@ -98,10 +99,13 @@ def load_marker_set(path: Path | str) -> MarkerSet:
     source = Path(path)
     try:
         data = tomllib.loads(read_text(source))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{source}: not TOML: {error}") from None
     rows: list[tuple[str, str, Floats, float]] = []
-    for table in data.get("marker", []):
+    tables = data.get("marker", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InputError(f"{source}: markers must be tables [[marker]]")
+    for table in tables:
         rows += _rows(table, source)
     if not rows:
         raise InputError(f"{source}: no table [[marker]]")
@@ -118,7 +122,8 @@ def _rows(table: Mapping[str, Any], source: Path) -> list[tuple[str, str, Floats
         if key not in table:
             raise InputError(f"{source}: marker '{name}': the key '{key}' is missing")
     offset = shaped(table["offset"], (3,), f"{source}: marker '{name}': offset")
-    left = (name, str(table["segment"]), offset, float(table["sd_mm"]))
+    sd = float(shaped(table["sd_mm"], (), f"{source}: marker '{name}': sd_mm"))
+    left = (checked_label(name, f"{source}: a marker"), str(table["segment"]), offset, sd)
     if not table.get("mirror", False):
         return [left]
     if not name.startswith("left_"):

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
 
+from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
+from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.acclaim import read_acclaim, write_acclaim
 from skeleton.motion_files.anipose import is_anipose, read_anipose
 from skeleton.motion_files.bvh import read_bvh, write_bvh
@@ -68,6 +70,8 @@ WRITERS: dict[str, tuple[type, Callable[..., None]]] = {
     "netcdf": (MarkerSeries, write_movement),
 }
 
+_LARGEST_MB = 4000
+
 #: File name suffix -> format name; .h5 and .csv are told apart by their content when reading.
 SUFFIXES = {
     ".bvh": "bvh", ".amc": "amc", ".c3d": "c3d", ".trc": "trc", ".mot": "mot", ".sto": "mot", ".csv": "csv",
@@ -92,11 +96,8 @@ def format_of(path: Path | str) -> str:
             return "deeplabcut"
         return "anipose" if lines and is_anipose(lines[0].split(",")) else "csv"
     if suffix in (".h5", ".hdf5"):
-        try:
-            with h5py.File(source, "r") as file:
-                return "sleap" if "tracks" in file else "deeplabcut"
-        except OSError:
-            raise InputError(f"{source}: not an HDF5 file, or damaged") from None
+        with open_hdf5(source, "an HDF5 file") as file:
+            return "sleap" if "tracks" in file else "deeplabcut"
     return SUFFIXES[suffix]
 
 
@@ -127,7 +128,9 @@ def read_motion(path: Path | str, format: str | None = None, **options: Any) -> 
             f"{path}: a {name} file does not hold "
             f"{' and '.join(f'{key} ({hint.get(key, key)})' for key in needs)}; give it"
         )
-    return reader(path, **given)
+    require_file(path, most_mb=_LARGEST_MB)
+    with reading(path, f"a {name} file"), np.errstate(over="ignore", invalid="ignore"):
+        return reader(path, **given)
 
 
 def write_motion(motion: Motion, path: Path | str, format: str | None = None, **options: Any) -> None:

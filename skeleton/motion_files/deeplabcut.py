@@ -18,6 +18,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
+from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.table import cells_as_numbers
 
@@ -84,7 +85,7 @@ def _plain(raw: Any, source: Path) -> list[tuple[str, ...]]:
 def _read_h5(source: Path) -> tuple[list[tuple[str, str, str]], Floats]:
     if not source.is_file():
         raise InputError(f"{source}: no such file")
-    with h5py.File(source, "r") as file:
+    with open_hdf5(source, "a DeepLabCut file") as file:
         group = next((value for value in file.values() if isinstance(value, h5py.Group)), None)
         if group is not None and "table" in group and "values_block_0_kind" in group["table"].attrs:
             table = group["table"]

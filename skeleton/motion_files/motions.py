@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats, frozen
+from calibration.foundation.arrays import HUGE, Floats, frozen
 from calibration.foundation.errors import InputError
+from calibration.foundation.names import checked_label
 from calibration.geometry.transforms import rotation_from_quaternion
 
 __all__ = ["UNIT_MM", "CoordinateSeries", "JointMotion", "MarkerSeries", "Motion", "millimetres_per"]
@@ -36,6 +37,17 @@ _Z_FROM_UP = {
 }
 
 
+#: No camera takes more pictures in a second.
+_FASTEST_HZ = 1e7
+
+
+def _checked_sizes(values: Floats, who: str) -> Floats:
+    """Refuse infinite numbers and those beyond any millimetre, degree or second; NaN is not observed."""
+    if np.isinf(values).any() or np.nanmax(np.abs(values), initial=0.0) > HUGE:
+        raise InputError(f"{who}: a number is infinite or beyond {HUGE:g}")
+    return values
+
+
 def _checked_up(up: str, who: str) -> str:
     if up not in ("", "x", "y", "z"):
         raise InputError(f"{who}: up must be 'x', 'y', 'z' or '' (not known), got '{up}'")
@@ -43,8 +55,8 @@ def _checked_up(up: str, who: str) -> str:
 
 
 def _checked_rate(rate_hz: float, who: str) -> float:
-    if not (np.isfinite(rate_hz) and rate_hz > 0):
-        raise InputError(f"{who}: the frame rate must be above 0 Hz, got {rate_hz}")
+    if not 0 < rate_hz <= _FASTEST_HZ:
+        raise InputError(f"{who}: the frame rate must be above 0 Hz and not above {_FASTEST_HZ:g} Hz, got {rate_hz}")
     return float(rate_hz)
 
 
@@ -71,8 +83,8 @@ class MarkerSeries:
     start_s: float = 0.0
 
     def __post_init__(self) -> None:
-        positions = frozen(np.asarray(self.positions, dtype=np.float64))
-        names = tuple(self.names)
+        positions = frozen(_checked_sizes(np.asarray(self.positions, dtype=np.float64), "markers"))
+        names = tuple(checked_label(name, "a marker") for name in self.names)
         wanted = {"mm": 3, "px": 2}.get(self.unit)
         if wanted is None:
             raise InputError(f"markers: unit must be 'mm' or 'px', got '{self.unit}'")
@@ -88,6 +100,8 @@ class MarkerSeries:
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "rate_hz", _checked_rate(self.rate_hz, "markers"))
         _checked_up(self.up, "markers")
+        if not abs(self.start_s) < HUGE:
+            raise InputError(f"markers: the time of the first frame must be a number of seconds, got {self.start_s}")
         if self.confidence is not None:
             confidence = frozen(np.asarray(self.confidence, dtype=np.float64))
             if confidence.shape != positions.shape[:2]:
@@ -148,6 +162,8 @@ class JointMotion:
 
     def __post_init__(self) -> None:
         joints = len(self.names)
+        for name in self.names:
+            checked_label(name, "a joint")
         for index, parent in enumerate(self.parents):
             if not -1 <= parent < index:
                 raise InputError(f"joint '{self.names[index]}': its parent must stand before it (a tree without cycle)")
@@ -158,7 +174,7 @@ class JointMotion:
             ("shifts", (frames, joints, 3)),
             ("rotations", (frames, joints, 4)),
         ):
-            value = frozen(np.asarray(getattr(self, name), dtype=np.float64))
+            value = frozen(_checked_sizes(np.asarray(getattr(self, name), dtype=np.float64), f"joint motion: {name}"))
             if value.shape != shape:
                 raise InputError(f"joint motion: {name} must be {shape}, got {value.shape}")
             object.__setattr__(self, name, value)
@@ -223,8 +239,8 @@ class CoordinateSeries:
     title: str = field(default="Coordinates")
 
     def __post_init__(self) -> None:
-        values = frozen(np.asarray(self.values, dtype=np.float64))
-        times = frozen(np.asarray(self.times, dtype=np.float64))
+        values = frozen(_checked_sizes(np.asarray(self.values, dtype=np.float64), "coordinates"))
+        times = frozen(_checked_sizes(np.asarray(self.times, dtype=np.float64), "times"))
         if values.shape != (len(times), len(self.names)):
             raise InputError(
                 f"coordinates: values must be ({len(times)}, {len(self.names)}) for these times and names, "

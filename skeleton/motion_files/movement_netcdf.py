@@ -10,11 +10,14 @@ import numpy as np
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times
 
 __all__ = ["dataset_from_markers", "markers_from_dataset", "read_movement", "write_movement"]
+
+_LARGEST_CLASSIC = 1 << 29
 
 
 def dataset_from_markers(series: MarkerSeries, *, individual: str = "individual_0") -> Any:
@@ -102,8 +105,18 @@ def read_movement(
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file")
     xarray = optional_package("xarray", "reading netCDF")
+    if _is_hdf5(Path(path)):
+        with open_hdf5(path, "a netCDF file"):  # looked through before xarray believes it
+            pass
+    elif Path(path).stat().st_size > _LARGEST_CLASSIC:
+        raise InputError(f"{path}: a netCDF 3 file of more than {_LARGEST_CLASSIC >> 20} MB; save it as netCDF 4")
     with xarray.open_dataset(path, decode_times=False) as dataset:
         return markers_from_dataset(dataset.load(), str(path), individual=individual, unit_mm=unit_mm, rate_hz=rate_hz)
+
+
+def _is_hdf5(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
 
 
 def write_movement(series: MarkerSeries, path: Path | str, *, individual: str = "individual_0") -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times
@@ -61,7 +62,7 @@ def read_nwb(
     source = Path(path)
     if not source.is_file():
         raise InputError(f"{source}: no such file")
-    with h5py.File(source, "r") as file:
+    with open_hdf5(source, "an NWB file") as file:
         groups = _groups(file, "PoseEstimation") or _groups(file, "Position")
         labels = [group.name.rsplit("/", 1)[-1] for group in groups]
         if not groups:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.motions import MarkerSeries
 
 __all__ = ["read_sleap"]
@@ -24,7 +24,7 @@ def read_sleap(path: Path | str, *, rate_hz: float, individual: str | None = Non
     source = Path(path)
     if not source.is_file():
         raise InputError(f"{source}: no such file")
-    with h5py.File(source, "r") as file:
+    with open_hdf5(source, "a SLEAP analysis file") as file:
         if "tracks" not in file or "node_names" not in file:
             raise InputError(f"{source}: not a SLEAP analysis file (no datasets 'tracks' and 'node_names')")
         names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["node_names"][:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.npz_files import read_npz
 from tracking.priors.gplvm import BackMap, GplvmPrior, Kernel, exact_gplvm
 from tracking.priors.pose_chart import PoseChart
 from tracking.priors.prior import LinearPrior, require_rig
@@ -80,20 +81,18 @@ def load_prior(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"prior {path}: no such file; make one with `vivarig train`")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            fields = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError) as error:
-        raise InputError(f"prior {path}: not a prior file of `vivarig train` ({error})") from None
+    fields = read_npz(path, "a prior file of `vivarig train`", remedy="train it again")
     if "version" not in fields or "kind" not in fields:
         raise InputError(f"prior {path}: not a prior file of `vivarig train` (it has no version or kind)")
-    version = int(fields["version"])
+    version = fields["version"].item() if fields["version"].size == 1 else None
     if version != PRIOR_VERSION:
         raise InputError(f"prior {path}: version {version}, this program reads {PRIOR_VERSION}; train it again")
-    try:
-        prior = _from_fields(fields)
-    except KeyError as error:
-        raise InputError(f"prior {path}: field {error} is missing; train it again") from None
+    with reading(path, "a prior file of `vivarig train`", remedy="train it again"):
+        try:
+            prior = _from_fields(fields)
+        except KeyError as error:
+            raise InputError(f"prior {path}: field {error} is missing; train it again") from None
+        _check_shapes(prior, path)
     if rig_name is not None:
         require_rig(prior, rig_name, prior.quad_names if quad_names is None else quad_names)
     return prior
@@ -128,6 +127,33 @@ def _from_fields(fields: dict[str, Any]) -> LinearPrior | GplvmPrior:
         latents,
         segments,
     )
+
+
+def _check_shapes(prior: LinearPrior | GplvmPrior, path: Path) -> None:
+    """Refuse fields that do not fit together: they are multiplied far from here, some by compiled loops."""
+    entries, latent = prior.chart.dimension, prior.latent_dim
+    wanted: list[tuple[str, Any, tuple[int | None, ...]]] = [
+        ("quad_names", np.array(prior.quad_names), (prior.chart.quads,)),
+        ("mean_rotations", prior.chart.mean_rotations, (prior.chart.quads, 3, 3)),
+        ("training_poses", prior.training_poses, (None, entries)),
+        ("training_latents", prior.training_latents, (len(prior.training_poses), latent)),
+        ("centre", prior.centre, (entries,)),
+    ]
+    if isinstance(prior, GplvmPrior):
+        count = len(prior.centres)
+        wanted += [
+            ("centres", prior.centres, (count, latent)),
+            ("weights", prior.weights, (count, entries)),
+            ("precision", prior.precision, (count, count)),
+            ("back_poses", prior.back_map.poses, (None, entries)),
+            ("back_weights", prior.back_map.weights, (len(prior.back_map.poses), latent)),
+        ]
+    else:
+        wanted.append(("components", prior.components, (entries, latent)))
+    for name, array, shape in wanted:
+        fits = np.ndim(array) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        if not fits or not array.size or (array.dtype.kind != "U" and not np.isfinite(array).all()):
+            raise InputError(f"prior {path}: field '{name}' does not fit the others; train it again")
 
 
 def builtin_prior_path(name: str) -> Path:

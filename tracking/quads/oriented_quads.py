@@ -19,7 +19,6 @@ freedom. A region lists the quads that bound it; two quads are neighbours when a
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +31,7 @@ import tomli_w
 from calibration.foundation.arrays import Floats, Ints, shaped
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import write_text
+from calibration.foundation.tables import read_toml
 from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 
 __all__ = ["QuadPose", "QuadRig", "Region", "load_quad_rig", "save_quad_rig"]
@@ -152,14 +152,14 @@ class QuadRig:
 def load_quad_rig(path: Path | str) -> QuadRig:
     """Read a rig of quads from its TOML file."""
     path = Path(path)
-    try:
-        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: cannot read the quad rig: {error}") from None
+    table: dict[str, Any] = read_toml(path).content
     try:
         quads = list(table["quad"])
         names = tuple(str(quad["name"]) for quad in quads)
-        rotations = rotation_from_quaternion(np.array([quad["rotation"] for quad in quads], float))
+        turns = shaped([quad["rotation"] for quad in quads], (len(quads), 4), "rotations of quads")
+        if not (np.linalg.norm(turns, axis=1) > 0.5).all():
+            raise InputError(f"{path}: the rotation of a quad must be a quaternion of length 1")
+        rotations = rotation_from_quaternion(turns)
         regions = tuple(
             Region(str(region["name"]), _indices(names, region["quads"], path)) for region in table["region"]
         )
@@ -174,7 +174,7 @@ def load_quad_rig(path: Path | str) -> QuadRig:
         )
     except KeyError as error:
         raise InputError(f"{path}: the quad rig lacks {error}") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{path}: {error}") from None
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import trimesh
 
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import HUGE, Floats, Ints
+from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from capture.recordings.video import natural_key
 
-__all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "mesh_volume", "read_mesh", "require_closed"]
+__all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "mesh_volume", "raw_mesh", "read_mesh", "require_closed"]
 
+_LARGEST_MB = 500
 SUFFIXES = (".ply", ".obj", ".stl", ".glb", ".gltf", ".off")
 
 #: Turn that brings each vertical axis to z, the other two kept in order.
@@ -60,18 +63,30 @@ def read_mesh(path: Path | str, *, unit_mm: float = 1.0, up: str = "z") -> tuple
         raise InputError(f"{path}: not a mesh file; wanted {' '.join(SUFFIXES)}")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    try:
-        mesh = trimesh.load(path, force="mesh", process=False)
-        vertices = np.asarray(mesh.vertices, np.float64)
-        faces = np.asarray(mesh.faces, np.int64).reshape(-1, 3)
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, NotImplementedError) as error:
-        raise InputError(f"{path}: cannot read the mesh ({error})") from None
-    if not len(faces) or not len(vertices):
-        raise InputError(f"{path}: holds no triangles")
-    if not np.isfinite(vertices).all() or faces.min() < 0 or faces.max() >= len(vertices):
-        raise InputError(f"{path}: its vertices are not finite, or its triangles name vertices that are not there")
+    vertices, faces = _loaded(path)
     vertices = unit_mm * vertices @ UPRIGHT[up].T
     return _joined(vertices, faces)
+
+
+def raw_mesh(path: Path) -> tuple[int, Ints]:
+    """Return how many vertices a mesh file has and its faces (F, 3), as they stand in it."""
+    vertices, faces = _loaded(path)
+    return len(vertices), faces
+
+
+def _loaded(path: Path) -> tuple[Floats, Ints]:
+    """Read a mesh as it stands in its file; compiled code will index its vertices by its faces, so they are checked."""
+    require_file(path, most_mb=_LARGEST_MB)
+    with reading(path, "a mesh"), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        mesh = trimesh.load(path, force="mesh", process=False)
+        vertices = np.asarray(mesh.vertices, np.float64).reshape(-1, 3)
+        faces = np.asarray(mesh.faces, np.int64).reshape(-1, 3)
+    if not len(faces) or not len(vertices):
+        raise InputError(f"{path}: holds no triangles")
+    if not np.abs(vertices).max() < HUGE or faces.min() < 0 or faces.max() >= len(vertices):
+        raise InputError(f"{path}: its vertices are not finite, or its triangles name vertices that are not there")
+    return vertices, faces
 
 
 def _joined(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:

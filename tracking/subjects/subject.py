@@ -7,7 +7,6 @@ the skeleton (`markers.toml`) and the skeleton's lengths with its pose in the ca
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import Floats, Ints, shaped
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import atomic_path
+from calibration.foundation.names import checked_name
+from calibration.foundation.npz_files import read_npz
 from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES
 from skeleton.bodies.marker_sets import builtin_markers
@@ -31,6 +33,7 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.subjects.mesh_files import raw_mesh
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 
 __all__ = [
@@ -41,6 +44,8 @@ __all__ = [
     "save_subject",
     "scaled_subject",
 ]
+
+_AGAIN = "make the subject again with `vivarig subject`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,28 +210,31 @@ def load_subject(name: str, *, base: Path | None = None) -> Subject:
 
 
 def _from_folder(folder: Path) -> Subject:
-    try:
-        with np.load(folder / "points.npz", allow_pickle=False) as archive:
-            points = {key: archive[key] for key in archive.files}
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise InputError(f"{folder / 'points.npz'}: damaged ({error}); make the subject again") from None
-    mesh = trimesh.load_mesh(folder / "template.ply", process=False)
-    vertices = np.asarray(points["vertices"], float)
-    faces = np.asarray(mesh.faces, np.int64)
-    if len(mesh.vertices) != len(vertices):
+    points = read_npz(folder / "points.npz", "the points of a subject", remedy=_AGAIN)
+    with reading(folder / "points.npz", "the points of a subject", remedy=_AGAIN):
+        vertices = shaped(points["vertices"], (None, 3), f"{folder / 'points.npz'}: vertices").copy()
+        joints = shaped(points["joint_points"], (None, 3), f"{folder / 'points.npz'}: joint_points").copy()
+        markers = (tuple(str(word) for word in points["marker_names"]), points["marker_vertices"].astype(np.int64))
+        if markers[1].shape != (len(markers[0]),) or not ((markers[1] >= 0) & (markers[1] < len(vertices))).all():
+            raise InputError(f"{folder / 'points.npz'}: its markers name vertices that are not there; {_AGAIN}")
+        name = checked_name(points["name"].item(), f"{folder / 'points.npz'}: the subject")
+    count, faces = raw_mesh(folder / "template.ply")
+    if count != len(vertices):
         raise InputError(
-            f"{folder / 'template.ply'}: has {len(mesh.vertices)} vertices, points.npz knows {len(vertices)}; "
+            f"{folder / 'template.ply'}: has {count} vertices, points.npz knows {len(vertices)}; "
             "to change the template, make the subject again with `vivarig subject --mesh`"
         )
     rig = load_quad_rig(folder / "cage_quads.toml")
     prior = load_prior(folder / "prior.npz", rig_name=rig.name, quad_names=rig.quad_names)
-    return make_subject(
-        str(points["name"]),
-        Enclosure(rig, build_cage(rig), np.zeros(0), np.zeros_like(rig.extents)),
-        vertices,
-        faces,
-        prior,
-        (tuple(str(word) for word in points["marker_names"]), points["marker_vertices"].astype(np.int64)),
-        points["joint_points"],
-        load_subject_skeleton(folder),
-    )
+    bones = load_subject_skeleton(folder)
+    if len(joints) != len(bones.skeleton.landmark_names):
+        raise InputError(
+            f"{folder / 'points.npz'}: {len(joints)} joints, the body '{bones.body}' has "
+            f"{len(bones.skeleton.landmark_names)}; {_AGAIN}"
+        )
+    with reading(folder, "a subject whose files belong together", remedy=_AGAIN):
+        cage = build_cage(rig)
+        return make_subject(
+            name, Enclosure(rig, cage, np.zeros(0), np.zeros_like(rig.extents)), vertices, faces, prior, markers,
+            joints, bones,
+        )  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from calibration.foundation.damaged_files import require_file
 from calibration.foundation.files import write_text
 from capture.recordings.recording import STAGES, Recording
 from skeleton.bodies import BODIES
@@ -33,7 +34,7 @@ def digest_of_path(path: Path) -> str:
             state.update(f"{file.relative_to(path).as_posix()}\0".encode())
             state.update(bytes.fromhex(digest_of_path(file)))
         return state.hexdigest()
-    with open(path, "rb") as content:
+    with open(require_file(path), "rb") as content:  # a pipe or a device would never end
         while block := content.read(_BLOCK):
             state.update(block)
     return state.hexdigest()

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
+from calibration.foundation.names import checked_name, inside
 from skeleton.motion_files.c3d import write_c3d
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.trc import write_trc
@@ -56,7 +57,7 @@ def triangulate(
     for old in folder.results.glob("*_transformation.csv"):
         old.unlink()  # of bones that this run may not find again
     for bone in session.bones:
-        write_rigid_body(folder.results / f"{bone.name}_transformation.csv", bone.name, bone.pose)
+        write_rigid_body(inside(folder.results, f"{bone.name}_transformation.csv"), bone.name, bone.pose)
     series = MarkerSeries(motion.names, smoothed.positions, recording.rate_hz)
     write_trc(series, folder.results / "beads.trc")
     write_c3d(series, folder.results / "beads.c3d")
@@ -74,7 +75,7 @@ def _pairs(path: Path, names: tuple[str, ...], second: str) -> list[tuple[str, s
             raise InputError(f"{path}: line {number}: wanted BEAD,{second} with a bead of {', '.join(names)}")
         if cells[0] in (bead for bead, _ in pairs):
             raise InputError(f"{path}: line {number}: bead '{cells[0]}' comes a second time")
-        pairs.append((cells[0], cells[1]))
+        pairs.append((cells[0], checked_name(cells[1], f"{path}: line {number}: a {second.lower()}")))
     return pairs
 
 

@@ -88,3 +88,14 @@ def test_one_files_code_is_not_taken_for_anothers(place: Path) -> None:
     (inner,) = place.rglob("callee.inner*.nbk")
     outer.write_bytes(inner.read_bytes())
     assert run(place) == (20, 0)
+
+
+def test_no_damage_of_the_cache_is_believed(place: Path) -> None:
+    kept = sorted(place.rglob("*.nbk"))
+    whole = {path: path.read_bytes() for path in kept}
+    for where in (0.0, 0.3, 0.6, 0.999):
+        for path, content in whole.items():
+            spoilt = bytearray(content)
+            spoilt[int(where * len(content))] ^= 0x55
+            path.write_bytes(spoilt)
+        assert run(place) == (20, 0)

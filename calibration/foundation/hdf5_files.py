@@ -1,0 +1,83 @@
+"""HDF5 files, our own and strangers': opened in one place that looks at all of one before anything is believed.
+
+HDF5 can point out of itself (external links, external storage, virtual datasets), and a stranger's file could so make
+this program read any other; and it can declare sizes that no disk holds. Both are refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from calibration.foundation.damaged_files import reading, require_file
+from calibration.foundation.errors import InputError
+
+__all__ = ["open_hdf5"]
+
+_MOST_OBJECTS = 200_000
+_FREE_BYTES = 1 << 26
+"""A dataset of this size may hold nothing but its fill value."""
+_MOST_PACKED = 1100
+"""Deflate packs at most 1032 to 1: what declares more than that is not in the file."""
+
+
+@contextmanager
+def open_hdf5(path: Path | str, what: str, *, remedy: str = "", look: bool = True) -> Iterator[h5py.File]:
+    """Yield an HDF5 file for reading, after a look at all of its objects.
+
+    Args:
+        path: the file.
+        what: what it should be, for the message.
+        remedy: the way out of a damaged one.
+        look: look at all objects first; not again for a file that was looked at and has not changed.
+    """
+    source = require_file(path)
+    with reading(source, what, remedy=remedy):
+        file = h5py.File(source, "r")
+    with file:
+        with reading(source, what, remedy=remedy):
+            if look:
+                _look_through(file, source)
+        with reading(source, what, remedy=remedy, only_in="h5py"):
+            yield file
+
+
+def _look_through(file: h5py.File, source: Path) -> None:
+    size = source.stat().st_size
+    seen: set[object] = set()
+    waiting: list[h5py.Group] = [file]
+    while waiting:
+        group = waiting.pop()
+        for name in group:
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.ExternalLink):
+                raise InputError(f"{source}: '{name}' is a link into another file, which is not followed")
+            if isinstance(link, h5py.SoftLink):
+                continue  # leads to something in this file that is looked at under its own name
+            node = group[name]
+            address = h5py.h5o.get_info(node.id).addr
+            if address in seen:
+                continue
+            seen.add(address)
+            if len(seen) > _MOST_OBJECTS:
+                raise InputError(f"{source}: holds more than {_MOST_OBJECTS} objects")
+            if isinstance(node, h5py.Group):
+                waiting.append(node)
+            elif isinstance(node, h5py.Dataset):
+                _check_dataset(node, name, source, size)
+
+
+def _check_dataset(node: h5py.Dataset, name: str, source: Path, size: int) -> None:
+    if node.is_virtual or node.external:
+        raise InputError(f"{source}: '{name}' takes its numbers from another file, which is not followed")
+    stored = node.id.get_storage_size()
+    if stored > size:
+        raise InputError(f"{source}: '{name}' says it takes {stored} bytes of a file of {size}")
+    if node.nbytes > _FREE_BYTES + _MOST_PACKED * stored:
+        raise InputError(f"{source}: '{name}' declares {node.nbytes / 1e6:.0f} MB, the file has {size / 1e6:.1f} MB")
+    offset = node.id.get_offset()
+    if offset is not None and offset + stored > size:
+        raise InputError(f"{source}: '{name}' ends behind the end of the file")
