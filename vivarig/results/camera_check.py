@@ -8,13 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from calibration.foundation.arrays import Floats
 from capture.camera_checks.faults import Fault, check_cameras
+from capture.camera_checks.focus import edge_blur, out_of_focus
 from capture.camera_checks.sentences import sentence
 from capture.camera_checks.stored import stored_outlines
-from capture.recordings.masks import mask_cameras
+from capture.recordings.masks import first_frame, mask_cameras, read_masks
 from capture.recordings.recording import Recording
+from capture.recordings.video import read_frames
 
 __all__ = ["CameraVerdict", "judge_cameras"]
+
+#: Rows of the silhouettes whose images are looked at for sharpness: early ones, so that little is decoded.
+_LOOKED_AT = (0, 13, 26, 39)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,12 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
     check = check_cameras(recording.rig.subset(names), *stored_outlines(file, recording.rig.subset(names)))
     offsets = {one.name: one.offset_frames for one in recording.footage}
     said = [sentence(fault, offsets[fault.camera]) for fault in check.faults]
+    blur = _blur(recording, file, names)
+    said += [
+        f"{names[index]} is out of focus (the subject's edge is blurred by {blur[index]:.1f} px there, by "
+        f"{np.nanmedian(np.delete(blur, index)):.1f} in the others): focus it and calibrate again"
+        for index in out_of_focus(blur)
+    ]
     known = check.disagreement_px[np.isfinite(check.disagreement_px)]
     lines = []
     if len(known):
@@ -48,9 +60,30 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
     lines += [f"camera wrong: {text}" for text in said]
     numbers = {
         "disagreement_px": dict(zip(names, check.disagreement_px.tolist(), strict=True)),
+        "edge_blur_px": dict(zip(names, blur.tolist(), strict=True)),
+        "out_of_focus": [names[index] for index in out_of_focus(blur)],
         "faults": [_numbers(fault) for fault in check.faults],
     }
     return CameraVerdict(lines, numbers, "; ".join(said))
+
+
+def _blur(recording: Recording, file: Path, names: list[str]) -> Floats:
+    """Return (C,) how blurred the subject's edge is in each camera, px, in some early frames; NaN if not known."""
+    first = first_frame(file)
+    rows = [row for row in _LOOKED_AT if row < mask_cameras(file)[1]]
+    found = []
+    for name in names:
+        footage = next(one for one in recording.footage if one.name == name)
+        start = first + round(footage.offset_frames)
+        if not footage.has_images or start < 0:
+            found.append(np.nan)
+            continue
+        images = read_frames(footage.source, start, start + rows[-1] + 1, _LOOKED_AT[1], ahead=False)
+        masks = read_masks(file, name, rows)
+        values = [edge_blur(image, mask) for (_, image), mask in zip(images, masks, strict=False)]
+        known = [value for value in values if np.isfinite(value)]
+        found.append(float(np.median(known)) if known else np.nan)
+    return np.array(found)
 
 
 def _numbers(fault: Fault) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from example_rigs import ring
+from walking_body import FRAMES, seen
 
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
@@ -15,37 +16,11 @@ from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.camera_checks.changes import lag_of_changes
 from capture.camera_checks.faults import check_cameras
 from capture.camera_checks.fits import Placed, residuals
+from capture.camera_checks.focus import edge_blur, out_of_focus
 from capture.camera_checks.lags import find_lags
 from capture.camera_checks.outlines import Outlines, join_outlines, outline
 from capture.camera_checks.sentences import sentence
 from capture.camera_checks.tangency import view_of
-
-FRAMES = 60
-
-
-def body(frame: float) -> np.ndarray:
-    """Return points (n, 3), mm, of a body of uneven shape that walks, bends and turns."""
-    rng = np.random.default_rng(5)
-    points = rng.normal(size=(200, 3))
-    points *= np.array([30.0, 12.0, 14.0]) / np.linalg.norm(points, axis=1, keepdims=True)
-    points[:, 2] += 10 * np.sin(0.21 * frame + points[:, 0] / 20)
-    turn = rotation_from_vector([0.2 * np.sin(0.3 * frame), 0.15 * np.sin(0.17 * frame), 0.03 * frame])
-    place = [30 * np.sin(0.11 * frame), 25 * np.sin(0.07 * frame + 1), 5 * np.sin(0.4 * frame)]
-    return points @ turn.T + place
-
-
-def seen(rig: Rig, late: dict[int, float] | None = None, frames: int = FRAMES) -> list[Outlines]:
-    """Return the outlines that cameras see, some of them late; corners are rounded to pixels as in masks."""
-    found = []
-    for index, camera in enumerate(rig):
-        moments = np.arange(frames) - (late or {}).get(index, 0.0)
-        corners = []
-        for moment in moments:
-            pixels = camera.project(body(moment))
-            hull = cv2.convexHull(camera.undistort_points(pixels).astype(np.float32), returnPoints=False)
-            corners.append(np.round(pixels[hull.ravel()]))
-        found.append(join_outlines(corners))
-    return found
 
 
 def turned(rig: Rig, index: int, degrees: list[float]) -> Rig:
@@ -166,3 +141,18 @@ def test_changes_of_pictures_tell_a_lag_only_where_something_happens_once(rng: n
     signal = rhythm + events
     told = lag_of_changes(signal[7:] + noise[0, 7:], signal[:-7] + noise[1, :-7], most=40)
     assert told.doubt == "" and told.frames == pytest.approx(7.0, abs=0.5)
+
+
+@pytest.mark.parametrize("sigma", [0.8, 2.0, 4.0])
+def test_blur_of_an_edge_is_measured_whatever_its_contrast(sigma: float, rng: np.random.Generator) -> None:
+    rows, columns = np.mgrid[:200, :200]
+    mask = (rows - 100) ** 2 + (columns - 95) ** 2 < 60**2
+    for contrast in (90.0, 180.0):
+        image = cv2.GaussianBlur(np.where(mask, 40.0 + contrast, 40.0), (0, 0), sigma) + rng.normal(0, 0.7, mask.shape)
+        # slopes are taken over three pixels, which adds to a sharp edge; noise makes a wide one look sharper
+        assert edge_blur(np.rint(image).astype(np.uint8), mask) == pytest.approx(sigma, rel=0.12, abs=0.25)
+
+
+def test_only_a_camera_much_blurrier_than_the_others_is_out_of_focus() -> None:
+    assert out_of_focus([0.8, 0.9, 3.5, np.nan]) == [2]
+    assert out_of_focus([1.5, 1.9, 1.4]) == [] and out_of_focus([3.0, 3.5, 3.2]) == [] and out_of_focus([4.0]) == []
