@@ -9,6 +9,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.result_files import create_results, text_array
@@ -31,10 +32,18 @@ class SkeletonWriter:
         file["joint_parents"] = body.parents
         file["coordinate_names"] = text_array(list(body.coordinate_names))
         file["reasons"] = text_array(list(REASONS))
+        file["landmark_joints"] = body.points(list(body.landmark_points.values()))[0]
         # Bone offsets of the subject: what a viewer needs to draw it.
         file["joint_offsets"] = np.array([joint.offset for joint in body.joints])
 
-    def write(self, span: Span, fit: SkeletonFit, cage_joints: Floats | None, markerless: SkeletonFit | None) -> None:
+    def write(
+        self,
+        span: Span,
+        fit: SkeletonFit,
+        cage_joints: Floats | None,
+        markerless: SkeletonFit | None,
+        beside: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         """Write the frames of a block.
 
         Args:
@@ -42,6 +51,7 @@ class SkeletonWriter:
             fit: of those frames.
             cage_joints: (n, J, 3) the joints as the cage carried them, mm.
             markerless: what the skin alone says, where X-ray beads took part: they cannot judge a fit that they made.
+            beside: more arrays with a row per frame, by name.
         """
         if "marker_names" not in self._file:
             self._file["marker_names"] = text_array(list(fit.marker_names))
@@ -64,7 +74,7 @@ class SkeletonWriter:
             values["cage_joints"] = cage_joints
         if markerless is not None:
             values |= {"markerless/positions": markerless.positions, "markerless/rotations": markerless.rotations}
-        for name, rows in values.items():
+        for name, rows in {**values, **(beside or {})}.items():
             if name not in self._file:
                 self._file.create_dataset(name, (self._frames, *rows.shape[1:]), rows.dtype, track_times=False)
             self._file[name][span.first : span.stop] = rows
@@ -80,6 +90,8 @@ def create_skeleton(
     parameters: Mapping[str, Any],
     scaling: Scaling | None,
     cage_names: tuple[str, ...],
+    limb_names: tuple[str, ...] = (),
+    limb_reasons: tuple[str, ...] = (),
 ) -> Iterator[SkeletonWriter]:
     """Yield a writer of ``skeleton.h5``."""
     with create_results(path, stage="skeleton", parameters=parameters) as file:
@@ -93,6 +105,9 @@ def create_skeleton(
             group["marker_offset_sd"] = scaling.offset_sd
             group["marker_names"] = text_array(list(scaling.marker_set.names))
             group["rms_mm"] = np.array(scaling.rms_mm)
+        if limb_names:
+            file["limb_names"] = text_array(list(limb_names))
+            file["limb_reasons"] = text_array(list(limb_reasons))
         if cage_names:
             file["cage_joint_names"] = text_array(list(cage_names))
         yield SkeletonWriter(file, body, frames)

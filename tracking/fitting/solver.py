@@ -287,6 +287,12 @@ class FrameSolver:
         system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
         return system, rows.matches.residuals
 
+    def outline_matches(self, observation: Observation, pose: QuadPose) -> Matches:
+        """Pairs of outline samples of the fine template in a pose, as the last steps make them."""
+        packed = self._fine.matcher.pack(observation)
+        reach = self.settings.reach * self.settings.robust[-1] * self.unit
+        return self._fine.matcher.match(self.deform(pose), packed, reach=reach, model_samples=self._fine.samples)
+
     def mark_rows(self, marks: FrameMarks, pose: QuadPose) -> MarkRows:
         """Sightings of marks around a pose: how far the spots lie from the pixels where they were seen."""
         settings, unit = self.settings, self.unit

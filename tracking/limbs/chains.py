@@ -38,12 +38,19 @@ class Limbs:
     def __len__(self) -> int:
         return len(self.names)
 
+    def nearest_quads(self, binding: Floats) -> Ints:
+        """Return the quad (P,) that carries most of each point bound to the cage (P, 4 Q + F)."""
+        return np.asarray(np.argmax(self._shares(binding), axis=1), np.int64)
+
     def of_points(self, binding: Floats) -> Ints:
-        """Return the limb of points bound to the cage (P, 4 Q + F): that of the quads that carry most of them."""
-        quads = len(self.of_quad)
-        share = np.abs(np.asarray(binding[:, : 4 * quads], np.float64)).reshape(len(binding), quads, 4).sum(axis=2)
+        """Return the limb (P,) of points bound to the cage: that whose quads carry most of them."""
+        share = self._shares(binding)
         by_limb = np.stack([share[:, self.of_quad == limb].sum(axis=1) for limb in range(len(self))], axis=1)
         return np.asarray(np.argmax(by_limb, axis=1), np.int64)
+
+    def _shares(self, binding: Floats) -> Floats:
+        quads = len(self.of_quad)
+        return np.asarray(np.abs(binding[:, : 4 * quads]).reshape(len(binding), quads, 4).sum(axis=2))
 
     def moved(self, pose: QuadPose, limb: int, other: QuadPose) -> QuadPose:
         """Return a pose with one limb as it hangs on the trunk in another pose."""

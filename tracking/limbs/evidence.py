@@ -8,6 +8,7 @@ that is nearest in the image. Neither needs the recording's usual level.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -21,8 +22,10 @@ from tracking.observations.contours import Observation, View
 from tracking.observations.rasteriser import fill_triangles
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["LimbEvidence", "LimbSight", "ViewDrawing", "projected"]
+__all__ = ["LimbEvidence", "LimbRecord", "LimbSight", "ViewDrawing", "projected"]
 
+TOLD = 0.25
+"""Share of a limb that no other limb covers, from which on a view tells where it is."""
 TOLERANCE = 25.0
 """Distance between outlines that the template of another body may leave, thousandths of its size."""
 SMALL = 220
@@ -42,6 +45,16 @@ class LimbSight:
     outside: Floats
     missing: Floats
     apart: Floats
+
+    @property
+    def views(self) -> Floats:
+        """(L,) number of views that tell where each limb is."""
+        return np.asarray((np.nan_to_num(self.apart) >= TOLD).sum(axis=1), np.float64)
+
+    @property
+    def worst(self) -> tuple[Floats, Floats]:
+        """(L,) share outside, and missing, in the view that shows most of it."""
+        return np.nan_to_num(self.outside).max(axis=1), np.nan_to_num(self.missing).max(axis=1)
 
     @property
     def bad(self) -> Floats:
@@ -73,6 +86,38 @@ class ViewDrawing:
         return _distance(self.mask == 0)
 
 
+@dataclass(frozen=True, eq=False)
+class LimbRecord:
+    """What T frames show of L limbs; NaN where a frame was not tracked.
+
+    Attributes:
+        bad: (T, L) unexplained and empty share, mean of the views.
+        outside, missing: (T, L) the two apart, the worst view.
+        views: (T, L) views that tell where the limb is.
+        residual: (T, L) root mean square of its outline's residuals, mm; NaN where no outline is its own.
+        weak: (T, L) uncertainty of its outer half along the worst direction by its own outlines, 1 sigma, mm.
+        lead: (T, L) by how much the limb's place explains the silhouettes better than any other clearly different one.
+    """
+
+    NAMES: ClassVar[tuple[str, ...]] = ("bad", "outside", "missing", "views", "residual", "weak", "lead")
+    bad: Floats
+    outside: Floats
+    missing: Floats
+    views: Floats
+    residual: Floats
+    weak: Floats
+    lead: Floats
+
+    @classmethod
+    def empty(cls, frames: int, limbs: int) -> LimbRecord:
+        """Return the record of frames that were not tracked."""
+        return cls(*(np.full((frames, limbs), np.nan) for _ in cls.NAMES))
+
+    def rows(self) -> dict[str, Floats]:
+        """Return the arrays by name."""
+        return {key: getattr(self, key) for key in self.NAMES}
+
+
 class LimbEvidence:
     """Draws the limbs of one solver's template into its views."""
 
@@ -84,6 +129,11 @@ class LimbEvidence:
         # A face belongs to the outermost limb of its corners: the seam is the limb's.
         owner = self.of_vertex[template.faces].max(axis=1)
         self._faces = [np.ascontiguousarray(template.faces[owner == limb]) for limb in range(len(limbs))]
+        self._of_outline: Ints = limbs.of_points(solver.template.binding)
+        outer = np.zeros(len(limbs.of_quad), np.bool_)
+        for chain in limbs.chains[1:]:
+            outer[chain[len(chain) // 2 :]] = True
+        self._outer: Bools = outer[limbs.nearest_quads(solver.template.binding)]
         self._tolerance = TOLERANCE * solver.unit
 
     def draw(self, observation: Observation, pose: QuadPose) -> list[ViewDrawing | None]:
@@ -128,6 +178,29 @@ class LimbEvidence:
             if drawn is not None:
                 outside[:, index], missing[:, index], apart[:, index] = self._judge(drawn)
         return LimbSight(outside, missing, apart)
+
+    def outlines(self, observation: Observation, pose: QuadPose) -> tuple[Floats, Floats]:
+        """(L,) root mean square of each limb's outline residuals, and uncertainty of its outer half, mm.
+
+        The first is NaN where no outline is the limb's own. The second is along the worst direction, were the half to
+        shift as a whole: two cameras that face each other say nothing of the depth.
+        """
+        solver, count = self.solver, len(self.limbs)
+        matches = solver.outline_matches(observation, pose)
+        sample = matches.pairs[:, 0]
+        owner = self._of_outline[sample]
+        weight = np.bincount(owner, matches.weights, minlength=count)
+        squares = np.bincount(owner, matches.weights * matches.residuals**2, minlength=count)
+        rms = np.sqrt(np.where(weight > 0, squares / np.maximum(weight, 1e-12), np.nan))
+        settings = solver.settings
+        told = matches.weights / (settings.contour_length * solver.unit) / (settings.contour_sigma * solver.unit) ** 2
+        weak = np.full(count, np.nan)
+        for limb in range(1, count):
+            ours = (owner == limb) & self._outer[sample]
+            rows = matches.directions[ours]
+            least = np.linalg.eigvalsh((rows * told[ours, None]).T @ rows)[0]
+            weak[limb] = 1.0 / np.sqrt(max(least, 1e-6 / solver.unit**2))
+        return np.asarray(rms), weak
 
     def _judge(self, drawn: ViewDrawing) -> tuple[Floats, Floats, Floats]:
         near = self._tolerance * drawn.rate

@@ -27,6 +27,10 @@ FURTHER = (0.6, 0.6, 1.2, 1.2)
 """How far each direction is turned further, about any axis, rad."""
 POINTS = 60
 """Points on a limb that score it."""
+RIVALS = 4
+"""One of so many poses is compared with where a limb is."""
+APART = 100.0
+"""Mean distance of a limb's quads from which on two places of it are clearly different, thousandths of the size."""
 EMPTY = 60.0
 """Distance in empty air from which on a point is as bad as can be, thousandths of the size."""
 
@@ -89,13 +93,7 @@ class LimbSearch:
         held = pose.rotations[parent]
         turned = held @ rotations
         moved = pose.centres[parent] + centres @ held.T
-        nearest, local = self._points[limb]
-        points = moved[:, nearest] + np.einsum("npij,pj->npi", turned[:, nearest], local)
-        score = np.zeros(len(points))
-        for drawn, camera in zip(evidence.draw(observation, pose), evidence.solver.camera_rows, strict=True):
-            if drawn is not None:
-                pixels = projected(points.reshape(-1, 3), camera)
-                score += self._score(drawn, limb, pixels).reshape(len(points), -1).mean(axis=1)
+        score = self._scores(evidence.draw(observation, pose), limb, turned, moved, 1)
         chosen: list[int] = []
         apart = 60.0 * evidence.solver.unit
         for index in np.argsort(-score, kind="stable"):
@@ -110,6 +108,40 @@ class LimbSearch:
             new_r[chain], new_c[chain] = turned[index], moved[index]
             result.append(QuadPose(new_r, new_c))
         return result
+
+    def leads(self, observation: Observation, pose: QuadPose) -> Floats:
+        """(L,) by how much each limb's place beats the best clearly different one, mean of views; NaN for the trunk.
+
+        Near 0, or below: a second place of the limb explains the silhouettes as well.
+        """
+        limbs = self.evidence.limbs
+        drawn = self.evidence.draw(observation, pose)
+        seen = max(sum(view is not None for view in drawn), 1)
+        leads = np.full(len(limbs), np.nan)
+        for limb in range(1, len(limbs)):
+            chain, parent = limbs.chains[limb], int(limbs.parents[limb])
+            held = pose.rotations[parent]
+            rotations, centres = (values[::RIVALS] for values in self._known[limb])
+            turned = np.concatenate([pose.rotations[chain][None], held @ rotations])
+            moved = np.concatenate([pose.centres[chain][None], pose.centres[parent] + centres @ held.T])
+            score = self._scores(drawn, limb, turned, moved, 2) / seen
+            away = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1)
+            rivals = score[away > APART * self.evidence.solver.unit]
+            leads[limb] = score[0] - rivals.max() if len(rivals) else 1.0
+        return leads
+
+    def _scores(
+        self, drawn: list[ViewDrawing | None], limb: int, rotations: Floats, centres: Floats, every: int
+    ) -> Floats:
+        """Value (N,) of poses of a limb's quads (N, K, ...), summed over the views."""
+        nearest, local = (values[::every] for values in self._points[limb])
+        points = centres[:, nearest] + np.einsum("npij,pj->npi", rotations[:, nearest], local)
+        score = np.zeros(len(points))
+        for view, camera in zip(drawn, self.evidence.solver.camera_rows, strict=True):
+            if view is not None:
+                pixels = projected(points.reshape(-1, 3), camera)
+                score += self._score(view, limb, pixels).reshape(len(points), -1).mean(axis=1)
+        return score
 
     def _score(self, drawn: ViewDrawing, limb: int, pixels: Floats) -> Floats:
         """Value (N,) of points of a limb in one view: 1 on unexplained silhouette, down to -1 in empty air."""

@@ -16,10 +16,12 @@ from typing import Any
 import h5py
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import create_results, open_results
+from tracking.limbs.evidence import LimbRecord
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
 from tracking.sequence.tracker import judge_track
 from tracking.sequence.trust import Reason, Trust
 
@@ -28,7 +30,12 @@ __all__ = ["SEAM_TOLERANCE", "Piece", "Seam", "compare", "join_tracks", "mean_ag
 SEAM_TOLERANCE = 15.0
 """Distance of the quads of two parts in the same frames that still agrees, thousandths of the subject's size."""
 
-_ONCE = ("quad_names", "marker_names", "cage_joint_names", "reasons", "faces")
+_ONCE = (
+    "quad_names", "marker_names", "cage_joint_names", "reasons", "faces", "limb_names", "limb_joint_names",
+    "limb_joints", "marker_limbs", "cage_joint_limbs",
+)  # fmt: skip
+
+_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -150,8 +157,21 @@ def join_tracks(
         if not plausible:
             rest = trust == int(Trust.TRUSTED)
             trust[rest], reason[rest] = int(Trust.DOUBTFUL), int(Reason.IMPLAUSIBLE_BODY)
+        trust, reason = _with_limbs(file, trust, reason, unit)
         file["trust"][...], file["reason"][...] = trust, reason
     return seams
+
+
+def _with_limbs(file: h5py.File, trust: Ints, reason: Ints, unit: float) -> tuple[Ints, Ints]:
+    """Judge the limbs anew, beside the frames as they are judged now, some rows at a time."""
+    parts = []
+    for first in range(0, len(trust), _ROWS):
+        rows = slice(first, first + _ROWS)
+        record = LimbRecord(**{key: np.asarray(file[f"limb_{key}"][rows], np.float64) for key in LimbRecord.NAMES})
+        limb_trust, limb_reason = judge_limbs(record, unit=unit)
+        parts.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason))
+        file["limb_trust"][rows], file["limb_reason"][rows] = limb_trust, limb_reason
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _fill(file: h5py.File, name: str, example: h5py.Dataset, pieces: Sequence[Piece], frames: int) -> None:

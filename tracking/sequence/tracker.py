@@ -25,11 +25,12 @@ from tracking.fitting.initialisation import Finder
 from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
-from tracking.limbs.evidence import LimbEvidence
+from tracking.limbs.evidence import LimbEvidence, LimbRecord
 from tracking.limbs.search import LimbSearch
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.limb_trust import ROUGH, frames_with_limbs, judge_limbs
 from tracking.sequence.trust import Reason, Trust, judge
 from tracking.terms.texture import bind_tracks
 
@@ -54,7 +55,8 @@ class TrackerSettings:
             thousandths.
         mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
             above or below it, thousandths.
-        limb: a limb explained worse than this (`LimbSight.bad`) is looked for alone.
+        limb: a limb explained worse than this (`LimbSight.bad`), or whose outline is rough enough to be doubted, is
+            looked for alone.
         limb_starts: poses of a limb that are fitted then.
         believed: a given pose that overlaps less than this is doubted, and the subject looked for.
         restarts: False switches all second attempts off (for ablation).
@@ -71,7 +73,7 @@ class TrackerSettings:
     mark_gate: float = 40.0
     mark_hold: float = 200.0
     mark_lift: float = 15.0
-    limb: float = 0.03
+    limb: float = 0.012
     limb_starts: int = 4
     believed: float = 0.85
     restarts: bool = True
@@ -100,6 +102,10 @@ class Track:
     departure: Floats
     trust: Ints
     reason: Ints
+    limb_names: tuple[str, ...]
+    limb_record: LimbRecord
+    limb_trust: Ints
+    limb_reason: Ints
     start: int
     lead: float
     fits: tuple[FrameFit | None, ...]
@@ -124,6 +130,9 @@ class Track:
             departure=pad(self.departure, np.nan),
             trust=pad(self.trust, int(Trust.LOST)),
             reason=pad(self.reason, int(Reason.NOT_TRACKED)),
+            limb_record=LimbRecord(**{key: pad(rows, np.nan) for key, rows in self.limb_record.rows().items()}),
+            limb_trust=pad(self.limb_trust, int(Trust.LOST)),
+            limb_reason=pad(self.limb_reason, int(Reason.NOT_TRACKED)),
             start=self.start + first,
             fits=(None,) * first + self.fits + (None,) * after,
         )
@@ -219,7 +228,7 @@ class Tracker:
         else:
             for _ in range(self.settings.smooth_sweeps):
                 self._smooth(observe, fits)
-        return self._collect(fits, first, lead)
+        return self._collect(observe, fits, first, lead)
 
     def _start(
         self, observe: Callable[[int], Observation], frames: int, start: int | None, fits: list[FrameFit | None]
@@ -282,7 +291,7 @@ class Tracker:
 
     def mend_limbs(self, observation: Observation, fit: FrameFit, beside: tuple[FrameFit | None, ...] = ()) -> FrameFit:
         """Look for the limbs that the silhouettes contradict, worst first: as in frames beside, and anew."""
-        bad = self.evidence.sight(observation, fit.pose).bad
+        bad = self._badness(observation, fit)
         for limb in np.argsort(-bad, kind="stable"):
             if bad[limb] < self.settings.limb:
                 break
@@ -299,8 +308,16 @@ class Tracker:
                 self._patience.note(int(limb), best is not fit)
             if best is not fit:
                 fit = best
-                bad = np.minimum(bad, self.evidence.sight(observation, fit.pose).bad)
+                bad = np.minimum(bad, self._badness(observation, fit))
         return fit
+
+    def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
+        """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
+        rough = self.evidence.outlines(observation, fit.pose)[0] / (ROUGH * self.solver.unit)
+        bad = self.evidence.sight(observation, fit.pose).bad
+        both = np.maximum(bad, self.settings.limb * np.nan_to_num(rough))
+        both[0] = 0.0
+        return np.asarray(both)
 
     def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
         share = self.settings.velocity
@@ -405,7 +422,9 @@ class Tracker:
             if trial.agreement > fit.agreement - 0.01:
                 fits[frame] = trial
 
-    def _collect(self, fits: list[FrameFit | None], first: int, lead: float) -> Track:
+    def _collect(
+        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
+    ) -> Track:
         count, quads = len(fits), len(self.solver.cage_rig.rig)
         views = len(fits[first].overlap)  # type: ignore[union-attr]
         rotations = np.full((count, quads, 3, 3), np.nan)
@@ -420,12 +439,29 @@ class Tracker:
             overlap[frame], residual[frame] = fit.overlap, fit.residual
             variance[frame], departure[frame] = fit.variance, fit.departure
         trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
+        record = self._limb_record(observe, fits)
+        limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit)
+        trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
-            rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason, first, lead,
-            tuple(fits),
+            rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason,
+            self.evidence.limbs.names, record, limb_trust, limb_reason, first, lead, tuple(fits),
         )  # fmt: skip
+
+    def _limb_record(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> LimbRecord:
+        """What the silhouettes say of every limb in every frame."""
+        record = LimbRecord.empty(len(fits), len(self.evidence.limbs))
+        for frame, fit in enumerate(fits):
+            if fit is None:
+                continue
+            observation = observe(frame)
+            sight = self.evidence.sight(observation, fit.pose)
+            record.bad[frame], record.views[frame] = sight.bad, sight.views
+            record.outside[frame], record.missing[frame] = sight.worst
+            record.residual[frame], record.weak[frame] = self.evidence.outlines(observation, fit.pose)
+            record.lead[frame] = self._limb_search.leads(observation, fit.pose)
+        return record
 
 
 def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:

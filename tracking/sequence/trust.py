@@ -24,7 +24,7 @@ _SIZES = {"human": (0.4, 1.2), "mouse": (0.4, 2.0), "rat": (0.3, 2.0)}
 
 
 class Reason(IntEnum):
-    """Why a frame is not trusted."""
+    """Why a frame, or a limb in it, is not trusted."""
 
     NONE = 0
     TOO_FEW_VIEWS = 1
@@ -36,6 +36,13 @@ class Reason(IntEnum):
     NOT_TRACKED = 7
     PARTS_DISAGREE = 8
     IMPLAUSIBLE_BODY = 9
+    A_LIMB = 10
+    IN_EMPTY_AIR = 11
+    UNEXPLAINED_NEAR = 12
+    OUTLINE_OFF = 13
+    AMBIGUOUS_LIMB = 14
+    HIDDEN = 15
+    ONE_SIDED = 16
 
 
 @dataclass(frozen=True, eq=False)

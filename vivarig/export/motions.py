@@ -25,7 +25,7 @@ def _need_skeleton(findings: Findings) -> SkeletonFindings:
 
 
 def point_series(findings: Findings, what: str, *, trusted_only: bool) -> MarkerSeries:
-    """Return one of `POINT_SETS` as points; with ``trusted_only`` frames that are not trusted become missing."""
+    """Return one of `POINT_SETS` as points; with ``trusted_only`` those of limbs that are not trusted are missing."""
     rate = findings.recording.rate_hz
     if what == "beads":
         if findings.beads is None:
@@ -34,17 +34,16 @@ def point_series(findings: Findings, what: str, *, trusted_only: bool) -> Marker
     if what == "markers":
         if findings.track is None:
             raise InputError(f"{findings.recording.folder}: no track.h5; run `vivarig track` first")
-        names, points, trust = findings.track.marker_names, findings.track.markers, findings.track.trust
+        names, points, trust = findings.track.marker_names, findings.track.markers, findings.track.marker_trust
     else:
         skeleton = _need_skeleton(findings)
-        trust = skeleton.trust
         if what == "joints":
-            names, points = skeleton.joint_names, skeleton.positions
+            names, points, trust = skeleton.joint_names, skeleton.positions, skeleton.joint_trust
         else:
-            names, points = skeleton.landmark_names, skeleton.landmarks
+            names, points, trust = skeleton.landmark_names, skeleton.landmarks, skeleton.landmark_trust
     if trusted_only:
-        points = np.where((trust == Trust.TRUSTED)[:, None, None], points, np.nan)
-    confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust][:, None], 0.0)
+        points = np.where((trust == Trust.TRUSTED)[:, :, None], points, np.nan)
+    confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust], 0.0)
     return MarkerSeries(names, points, rate, up="z", confidence=confidence)
 
 

@@ -21,7 +21,7 @@ from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
-from vivarig.results.findings import Findings, SkeletonFindings, load_findings
+from vivarig.results.findings import Findings, SkeletonFindings, TrackFindings, load_findings
 
 __all__ = ["build_report"]
 
@@ -116,6 +116,7 @@ def _trust_statement(findings: Findings) -> str:
     code = int(codes[counts.argmax()])
     why = words[code] if code < len(words) else f"reason {code}"
     text = f"Not trusted: {doubtful} doubtful and {lost} lost of {len(trust)} frames, most of them for: {why}."
+    text += _limb_statement(findings.track)
     if doubtful + lost > len(trust) / 2:
         text += (
             " The template does not explain what the cameras saw in most of this recording: surface, joints and angles "
@@ -162,6 +163,7 @@ def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None
             text = words[code] if code < len(words) else f"reason {code}"
             count = int(((findings.track.reason == code) & (findings.track.trust > Trust.TRUSTED)).sum())
             rows.append((f"tracking: {text}", str(count)))
+        rows += _limb_rows(findings.track)
     if findings.hull is not None:
         for bit in range(16):
             count = int((findings.hull.flags & (1 << bit) != 0).sum())
@@ -218,6 +220,27 @@ def _overlap_rows(findings: Findings, overlap: Floats) -> list[tuple[str, str, s
         known = column[np.isfinite(column)]
         figures = (f"{np.median(known):.3f}", f"{np.percentile(known, 10):.3f}") if known.size else ("-", "-")
         rows.append((name, *figures))
+    return rows
+
+
+def _limb_statement(track: TrackFindings) -> str:
+    """Say which limbs are not trusted in how many frames; empty where all are, or none was judged alone."""
+    if track.limb_trust is None:
+        return ""
+    counts = (track.limb_trust > Trust.TRUSTED).sum(axis=0)
+    words = [f"{name.replace('_', ' ')} {count}" for name, count in zip(track.limb_names, counts, strict=True) if count]
+    return f" Limb by limb, frames: {', '.join(words)}." if words else ""
+
+
+def _limb_rows(track: TrackFindings) -> list[tuple[str, str]]:
+    """Rows of a table: each limb, each reason why it is not trusted, and in how many frames."""
+    if track.limb_trust is None or track.limb_reason is None:
+        return []
+    rows = []
+    for limb, name in enumerate(track.limb_names):
+        codes = track.limb_reason[track.limb_trust[:, limb] > Trust.TRUSTED, limb]
+        for code in np.unique(codes):
+            rows.append((f"{name.replace('_', ' ')}: {track.reasons[code]}", str(int((codes == code).sum()))))
     return rows
 
 

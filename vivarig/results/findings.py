@@ -69,6 +69,17 @@ class TrackFindings:
     sigma: Floats | None
     faces: NDArray[np.int32]
     frames: int
+    limb_names: tuple[str, ...] = ()
+    limb_trust: Ints | None = None
+    limb_reason: Ints | None = None
+    marker_limbs: Ints | None = None
+
+    @property
+    def marker_trust(self) -> Ints:
+        """(T, M) trust of each marker: its limb's, or its frame's where limbs were not judged."""
+        if self.limb_trust is None or self.marker_limbs is None:
+            return np.repeat(self.trust[:, None], len(self.marker_names), axis=1)
+        return np.asarray(self.limb_trust[:, self.marker_limbs])
 
     def vertices_at(self, frame: int) -> Floats:
         """Return the template (V, 3) of a frame, mm."""
@@ -94,6 +105,8 @@ class SkeletonFindings:
     trust: Ints
     landmark_names: tuple[str, ...]
     landmarks: Floats
+    joint_trust: Ints
+    landmark_trust: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +222,27 @@ def _track(path: Path) -> TrackFindings:
             _mapped(file["marker_sigma"]) if "marker_sigma" in file else None,
             np.asarray(file["faces"][:], dtype=np.int32),
             frames,
+            *_limbs(file),
         )
+
+
+def _limbs(file: h5py.File) -> tuple[tuple[str, ...], Ints | None, Ints | None, Ints | None]:
+    """Names, trust (T, L), reason (T, L) of the limbs and the limb (M,) of each marker, where they are in a file."""
+    if "limb_names" not in file:
+        return (), None, None, None
+    codes = (np.asarray(file[name][:], dtype=np.int64) for name in ("limb_trust", "limb_reason", "marker_limbs"))
+    return _words(file["limb_names"][:]), *codes  # type: ignore[return-value]
 
 
 def _skeleton(path: Path) -> SkeletonFindings:
     with open_results(path, stage="skeleton") as file:
+        trust = np.asarray(file["trust"][:], dtype=np.int64)
+        by_joint, by_landmark = (
+            np.repeat(trust[:, None], len(file[name]), axis=1) for name in ("joint_names", "landmark_names")
+        )
+        if "joint_trust" in file:
+            by_joint = np.asarray(file["joint_trust"][:], dtype=np.int64)
+            by_landmark = by_joint[:, file["landmark_joints"][:]]
         return SkeletonFindings(
             path,
             str(file.attrs["body"]),
@@ -226,9 +255,11 @@ def _skeleton(path: Path) -> SkeletonFindings:
             _words(file["coordinate_names"][:]),
             _mapped(file["coordinates"]),
             _mapped(file["sigma"]),
-            np.asarray(file["trust"][:], dtype=np.int64),
+            trust,
             _words(file["landmark_names"][:]),
             _mapped(file["landmarks"]),
+            by_joint,
+            by_landmark,
         )
 
 

@@ -22,7 +22,7 @@ from skeleton.inverse_kinematics.skeleton_file import create_skeleton
 from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
 from skeleton.inverse_kinematics.spring_window import fit_smoothly
 from skeleton.tree.joint_tree import Skeleton
-from tracking.sequence.tracked_points import TrackedPoints
+from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
 from tracking.subjects.skeleton import load_subject_skeleton
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
@@ -35,6 +35,9 @@ __all__ = ["run"]
 #: How far a segment's length factor may lie from the whole body's: a tracked surface carries its template's
 #: proportions, so it says less about them than markers on skin do.
 LENGTH_SD = 0.02
+
+#: What a surface cannot know of joints deep in the flesh: sigma along one axis, as a share of the skeleton's height.
+DEEP = {"human": {"hip": 0.005, "pelvis": 0.003}}
 
 _LOOKED_AT = 5_000
 """Frames, at least, that the report's medians are taken over."""
@@ -111,7 +114,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
     with (
         create_skeleton(
             path, body, len(tracked), rate_hz=recording.rate_hz, parameters=parameters, scaling=scaling,
-            cage_names=tracked.cage_names,
+            cage_names=tracked.cage_names, limb_names=tracked.limb_names, limb_reasons=tracked.reasons,
         ) as writer,
         progress_callback("skeleton") as on_progress,
     ):  # fmt: skip
@@ -122,7 +125,9 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             if beads is not None:
                 markerless, fit = fit, hold_beads(beads, fit, tracked.names, rows.points, rows.sigma, markers, fitted)
             fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.stop])
-            writer.write(span, fit, rows.cage, markerless)
+            limbs = tracked.limbs(slice(span.first, span.stop), body.joint_names)
+            fit = _with_model_error(fit, body, limbs)
+            writer.write(span, fit, rows.cage, markerless, _by_joint(fit, limbs))
             done += len(span)
             on_progress(done, len(tracked))
     report = _report(path, body, scaling)
@@ -139,6 +144,29 @@ def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
     worse = trust > fit.trust
     reason = np.where(worse, len(REASONS) - 1, fit.reason)
     return replace(fit, trust=np.maximum(fit.trust, trust), reason=reason)
+
+
+def _with_model_error(fit: SkeletonFit, body: Skeleton, limbs: TrackedLimbs | None) -> SkeletonFit:
+    """Return the fit with what markers cannot know in its sigma: of joints deep in the flesh, of doubtful limbs."""
+    if limbs is None:
+        return fit
+    size = float(np.ptp(body.forward(body.rest()).positions[0], axis=0).max())
+    known = DEEP.get(body.name, {})
+    deep = size * np.array([known.get(name.rpartition("_")[2], 0.0) for name in body.joint_names])
+    return replace(fit, sigma=np.sqrt(fit.sigma**2 + deep**2 + limbs.joint_doubt**2))
+
+
+def _by_joint(fit: SkeletonFit, limbs: TrackedLimbs | None) -> dict[str, Ints]:
+    """Trust of limbs and joints, for the file; a doubt of the skeleton's own is one about all joints."""
+    if limbs is None:
+        return {}
+    own = np.where(fit.reason == len(REASONS) - 1, TRUSTED, fit.trust)
+    joint = np.maximum(limbs.joint_trust, own[:, None])
+    return {
+        "limb_trust": limbs.trust.astype(np.uint8),
+        "limb_reason": limbs.reason.astype(np.uint8),
+        "joint_trust": joint.astype(np.uint8),
+    }
 
 
 def _scaled(body: Skeleton, markers: MarkerSet, tracked: TrackedPoints, seen: Ints, springs: Springs) -> Scaling:

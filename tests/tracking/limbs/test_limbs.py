@@ -99,18 +99,31 @@ def test_silhouettes_speak_against_a_wrong_arm() -> None:
     assert wrong[arm] > 4 * np.delete(wrong, arm).max()
 
 
-def test_an_erased_arm_stands_in_empty_air() -> None:
+def without_arm() -> Observation:
+    """The scene with the left arm erased from all views."""
     pose, masks = scene()
+    template = human().outline_template
+    vertices = human().cage_rig.deform(template.binding, pose)
+    arm = limbs().of_points(template.binding) == limbs().names.index("left_arm")
+    rest = template.faces[~arm[template.faces].any(axis=1)]
+    return observe([mask & kept for mask, kept in zip(masks, cast_masks(rig(), vertices, rest), strict=True)])
+
+
+def test_an_erased_arm_stands_in_empty_air() -> None:
     evidence = LimbEvidence(make_solver(human(), rig()), limbs())
     arm = limbs().names.index("left_arm")
-    erased = []
-    for view, mask in zip(evidence.draw(seen(), pose), masks, strict=True):
-        assert view is not None
-        gone = mask.copy()
-        rows, columns = np.nonzero(view.limbs[arm])
-        gone[rows * view.step + int(view.top), columns * view.step + int(view.left)] = False
-        erased.append(gone)
-    assert evidence.sight(observe(erased), pose).outside[arm].max() > 0.3
+    assert evidence.sight(without_arm(), scene()[0]).outside[arm].max() > 0.3
+
+
+def test_only_the_arm_is_doubted_where_it_is_erased() -> None:
+    pose, _ = scene()
+    tracker = Tracker(make_solver(human(), rig()), rig())
+    guess = (pose, tracker.solver.prior.back(_vector(tracker, pose)))
+    track = tracker.track(lambda frame: without_arm() if frame else seen(), 2, start=0, guess=guess)
+    arm = limbs().names.index("left_arm")
+    assert not track.limb_trust[0].any() and track.trust[0] == 0
+    assert track.limb_trust[1, arm] > 0 and track.trust[1] > 0
+    assert not np.delete(track.limb_trust[1], [arm, 0]).any()
 
 
 def test_a_lost_arm_is_found_without_the_rest() -> None:

@@ -20,8 +20,20 @@ def truth() -> np.ndarray:
     return np.arange(FRAMES)[:, None, None] * 3.0 + np.arange(QUADS)[None, :, None] * 50.0 + np.zeros(3)
 
 
-def part(path: Path, first: int, last: int, *, shift: float = 0.0, overlap: float = 0.9, lead: float = 0.1) -> Path:
-    """Write a part of frames ``first`` to ``last`` - 1 whose quads are ``shift`` mm beside the truth."""
+def part(
+    path: Path,
+    first: int,
+    last: int,
+    *,
+    shift: float = 0.0,
+    overlap: float = 0.9,
+    lead: float = 0.1,
+    empty: float = 0.0,
+) -> Path:
+    """Write a part of frames ``first`` to ``last`` - 1 whose quads are ``shift`` mm beside the truth.
+
+    ``empty``: share of its limb that stands in empty air.
+    """
     count = last - first
     with create_results(path, stage="track", parameters={}) as file:
         for key, value in (
@@ -32,8 +44,15 @@ def part(path: Path, first: int, last: int, *, shift: float = 0.0, overlap: floa
             ("lead", lead),
         ):
             file.attrs[key] = value
-        for name in ("quad_names", "marker_names", "cage_joint_names", "reasons"):
+        for name in ("quad_names", "marker_names", "cage_joint_names", "reasons", "limb_names", "limb_joint_names"):
             file[name] = text_array(["a"])
+        for name in ("limb_joints", "marker_limbs", "cage_joint_limbs"):
+            file[name] = np.zeros((1, 1), np.uint8)
+        for name, value in {"views": 4.0, "lead": 1.0, "outside": empty, "bad": empty}.items():
+            file[f"limb_{name}"] = np.full((count, 1), value, np.float32)
+        for name in ("missing", "residual", "weak"):
+            file[f"limb_{name}"] = np.zeros((count, 1), np.float32)
+        file["limb_trust"], file["limb_reason"] = np.zeros((count, 1), np.uint8), np.zeros((count, 1), np.uint8)
         file["faces"] = np.zeros((1, 3), np.int32)
         file["centres"] = truth()[first:last] + shift
         file["rotations"] = np.broadcast_to(np.eye(3), (count, QUADS, 3, 3))
@@ -67,6 +86,13 @@ def test_parts_that_agree_become_one(tmp_path: Path) -> None:
     assert np.array_equal(track["centres"], truth())
     assert (track["trust"] == int(Trust.TRUSTED)).all() and track["vertices"].shape == (FRAMES, 5, 3)
     assert compare(*pieces(tmp_path)).distance == 0
+
+
+def test_limbs_are_judged_with_the_whole(tmp_path: Path) -> None:
+    track = joined(tmp_path, pieces(tmp_path, empty=0.1))
+    assert track["limb_trust"][:, 0].tolist() == [0] * 10 + [int(Trust.DOUBTFUL)] * 10
+    assert (track["trust"][10:] == int(Trust.DOUBTFUL)).all() and (track["reason"][10:] == int(Reason.A_LIMB)).all()
+    assert (track["limb_reason"][10:] == int(Reason.IN_EMPTY_AIR)).all()
 
 
 def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:

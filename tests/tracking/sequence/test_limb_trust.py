@@ -1,0 +1,78 @@
+"""Trust limb by limb, from made-up evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tracking.limbs.evidence import LimbRecord
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limb_doubt
+from tracking.sequence.trust import Reason, Trust
+
+UNIT = 1.0
+
+
+def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
+    """Frames in which every limb is explained, seen and without a rival."""
+    zeros = np.zeros((frames, limbs))
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3)
+
+
+def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
+    """Change the second limb of the second frame."""
+    rows = {key: values.copy() for key, values in record.rows().items()}
+    for key, value in changed.items():
+        rows[key][1, 1] = value
+    return LimbRecord(**rows)
+
+
+def test_what_is_explained_is_trusted() -> None:
+    trust, reason = judge_limbs(good(), unit=UNIT)
+    assert not trust.any() and not reason.any()
+    assert not limb_doubt(good(), unit=UNIT).any()
+
+
+def test_each_kind_of_evidence_speaks_against_its_own_limb_alone() -> None:
+    for changed, why in (
+        ({"bad": 0.1, "outside": 0.3}, Reason.IN_EMPTY_AIR),
+        ({"bad": 0.1, "missing": 0.3}, Reason.UNEXPLAINED_NEAR),
+        ({"missing": 0.2}, Reason.UNEXPLAINED_NEAR),
+        ({"residual": 25.0}, Reason.OUTLINE_OFF),
+        ({"residual": 14.0, "views": 1.0}, Reason.HIDDEN),
+        ({"weak": 6.0}, Reason.ONE_SIDED),
+        ({"lead": -0.1}, Reason.AMBIGUOUS_LIMB),
+    ):
+        record = with_one(good(), **changed)
+        trust, reason = judge_limbs(record, unit=UNIT)
+        assert trust[1, 1] == Trust.DOUBTFUL and reason[1, 1] == why
+        assert trust.sum() == 1
+        if "bad" in changed or why in (Reason.OUTLINE_OFF, Reason.AMBIGUOUS_LIMB):
+            assert limb_doubt(record, unit=UNIT)[1, 1] > 5
+
+
+def test_a_recording_that_is_poor_throughout_is_not_trusted() -> None:
+    poor = replace(good(), bad=np.full((3, 2), 0.1))
+    assert judge_limbs(poor, unit=UNIT)[0].all()
+
+
+def test_what_was_not_tracked_is_lost() -> None:
+    trust, reason = judge_limbs(LimbRecord.empty(2, 2), unit=UNIT)
+    assert (trust == Trust.LOST).all() and (reason == Reason.NOT_TRACKED).all()
+
+
+def test_a_frame_is_trusted_only_with_all_its_limbs() -> None:
+    limb_trust, limb_reason = judge_limbs(with_one(good(), residual=25.0), unit=UNIT)
+    trust, reason = frames_with_limbs(np.zeros(3, int), np.zeros(3, int), limb_trust, limb_reason)
+    assert trust.tolist() == [0, 1, 0] and reason[1] == Reason.A_LIMB
+    assert limb_trust[1].tolist() == [0, 1]
+
+
+def test_a_doubt_about_the_frame_that_no_limb_accounts_for_is_about_all() -> None:
+    limb_trust, limb_reason = judge_limbs(with_one(good(), residual=25.0), unit=UNIT)
+    frames = np.array([1, 1, 2])
+    why = np.array([int(Reason.JUMP), int(Reason.LOW_AGREEMENT), int(Reason.TOO_FEW_VIEWS)])
+    trust, _ = frames_with_limbs(frames, why, limb_trust, limb_reason)
+    assert trust.tolist() == [1, 1, 2]
+    assert limb_trust.tolist() == [[1, 1], [0, 1], [2, 2]]
+    assert limb_reason[0].tolist() == [int(Reason.JUMP)] * 2
