@@ -21,7 +21,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
 from calibration.geometry.small_matrices import cholesky_solve, factorise
 
-__all__ = ["BEHIND", "CONVERGED", "DEGENERATE", "UNFINISHED", "minimise", "moved", "reduced_targets", "rotate"]
+__all__ = ["BEHIND", "CONVERGED", "DEGENERATE", "minimise", "moved", "reduced_targets", "rotate"]
 
 #: How a minimisation ended: by itself, by the number of steps, because its start puts a board behind a camera,
 #: because some parameter is not seen by the data.

@@ -10,7 +10,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
 
-__all__ = ["camera_names", "look_at", "ring_rig"]
+__all__ = ["look_at", "ring_rig"]
 
 
 def look_at(eye: ArrayLike, target: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> RigidTransform:

@@ -24,7 +24,7 @@ from calibration.foundation.files import atomic_path
 from calibration.foundation.hdf5_files import open_hdf5
 from calibration.foundation.result_structure import check_structure
 
-__all__ = ["FORMAT_VERSION", "create_results", "open_results", "read_parameters"]
+__all__ = ["create_results", "open_results", "read_parameters"]
 
 FORMAT_VERSION = 1
 _MARK = b"vivarig blake2b:"

@@ -28,16 +28,7 @@ from calibration.solving.planar_pose import camera_from_row
 from calibration.solving.pose_graph import first_rig
 from calibration.solving.target_poses import place_targets
 
-__all__ = [
-    "RigSolution",
-    "SolveOptions",
-    "StartLenses",
-    "refuse_mirrored",
-    "rig_of_rows",
-    "single_camera_priors",
-    "solve_rig",
-    "start_lenses",
-]
+__all__ = ["RigSolution", "SolveOptions", "StartLenses", "single_camera_priors", "solve_rig", "start_lenses"]
 
 LENSES = ("auto", "pinhole", "fisheye")
 LEAST_VIEWS = 3  # two tilted planes leave the focal length open, three do not

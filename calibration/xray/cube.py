@@ -24,16 +24,7 @@ from calibration.xray.spot_fit import fit_spot_group, window_radius
 from calibration.xray.spots import Spots, find_spots
 from calibration.xray.undistortion import DistortionMap
 
-__all__ = [
-    "BeadCube",
-    "CubeCalibration",
-    "CubeImage",
-    "calibrate_with_cube",
-    "draw_cube",
-    "find_cube_spots",
-    "load_cube",
-    "save_cube",
-]
+__all__ = ["BeadCube", "CubeCalibration", "CubeImage", "calibrate_with_cube", "draw_cube", "load_cube", "save_cube"]
 
 UNITS_MM = {"mm": 1.0, "cm": 10.0, "m": 1000.0}
 SIGMAS = (0.9, 1.4, 2.0, 2.8, 4.0, 5.6)

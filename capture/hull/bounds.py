@@ -18,7 +18,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
 from capture.hull.distance import DistanceImage, Extent, box_corners
 
-__all__ = ["Box", "bounding_box", "box_of_half_spaces", "pyramid"]
+__all__ = ["Box", "bounding_box", "box_of_half_spaces"]
 
 #: A box whose corners lie farther than this many camera distances away is taken for unbounded.
 _FAR = 50.0

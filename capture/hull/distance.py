@@ -26,16 +26,7 @@ from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 
-__all__ = [
-    "BAND_PX",
-    "RIM_PX",
-    "DistanceImage",
-    "Extent",
-    "Outside",
-    "PackedDistances",
-    "distance_image",
-    "pack_distances",
-]
+__all__ = ["RIM_PX", "DistanceImage", "Extent", "Outside", "PackedDistances", "distance_image", "pack_distances"]
 
 BAND_PX = 2.0
 #: Pixels around the silhouette that its distance image covers; beyond, the distance to this frame is added.

@@ -24,7 +24,7 @@ from capture.hull.distance import Extent, Outside
 from capture.hull.implicit import gather
 from capture.hull.result import Hull, HullFlag, no_hull
 
-__all__ = ["cone", "exact_hull", "intersect"]
+__all__ = ["cone", "exact_hull"]
 
 #: Outlines are simplified by at most this much by default, px: the steps of a binary mask are about as high.
 TOLERANCE_PX = 0.7

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EDGE_AXIS", "EDGE_CORNER", "MAX_TRIANGLES", "loop_table", "triangle_table"]
+__all__ = ["EDGE_AXIS", "EDGE_CORNER", "loop_table", "triangle_table"]
 
 #: (12,) axis of each edge and the corner at its low end.
 EDGE_AXIS: NDArray[np.int64] = np.repeat(np.arange(3), 4)

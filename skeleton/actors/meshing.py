@@ -12,7 +12,7 @@ from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.shapes import field as evaluate
 from skeleton.actors.shapes import field_gradient, shape_distance
 
-__all__ = ["adjacency", "edges_of", "fill_grid", "mesh_solid", "mesh_volume", "project", "relax"]
+__all__ = ["edges_of", "fill_grid", "mesh_solid", "mesh_volume", "project", "relax"]
 
 BLOCK = 8
 

@@ -23,7 +23,7 @@ from calibration.foundation.names import checked_label
 from skeleton.bodies import BODIES
 from skeleton.tree.joint_tree import Skeleton
 
-__all__ = ["KEYPOINTS", "LANDMARK", "MarkerSet", "builtin_markers", "load_marker_set", "match_names", "save_marker_set"]
+__all__ = ["LANDMARK", "MarkerSet", "builtin_markers", "load_marker_set", "match_names", "save_marker_set"]
 
 #: How the names of landmark joints begin that stand among markers.
 LANDMARK = "joint "

@@ -19,7 +19,7 @@ from calibration.geometry.euler import angles_from_rotation, rotation_from_angle
 from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 from skeleton.motion_files.motions import JointMotion
 
-__all__ = ["AsfBone", "AsfSkeleton", "find_asf", "read_acclaim", "read_asf", "write_acclaim"]
+__all__ = ["AsfBone", "AsfSkeleton", "read_acclaim", "write_acclaim"]
 
 _INCH = 25.4
 _RATE_NOTE = "# rate_hz"

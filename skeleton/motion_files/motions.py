@@ -13,7 +13,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.names import checked_label
 from calibration.geometry.transforms import rotation_from_quaternion
 
-__all__ = ["UNIT_MM", "CoordinateSeries", "JointMotion", "MarkerSeries", "Motion", "millimetres_per"]
+__all__ = ["CoordinateSeries", "JointMotion", "MarkerSeries", "Motion", "millimetres_per"]
 
 #: Millimetres in one length unit, as files spell it.
 UNIT_MM = {"mm": 1.0, "millimeters": 1.0, "millimetres": 1.0, "cm": 10.0, "centimeters": 10.0,

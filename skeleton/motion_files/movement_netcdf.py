@@ -15,7 +15,7 @@ from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times
 
-__all__ = ["dataset_from_markers", "markers_from_dataset", "read_movement", "write_movement"]
+__all__ = ["read_movement", "write_movement"]
 
 _LARGEST_CLASSIC = 1 << 29
 

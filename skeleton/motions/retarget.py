@@ -20,14 +20,7 @@ from skeleton.motion_files.motions import JointMotion
 from skeleton.tree.joint_tree import Joint, Skeleton
 from skeleton.tree.limits import project_to_ellipsoid
 
-__all__ = [
-    "CMU_HUMAN",
-    "Source",
-    "bone_direction",
-    "motion_from_file",
-    "motion_from_rotations",
-    "rotations_from_file",
-]
+__all__ = ["CMU_HUMAN", "Source", "bone_direction", "motion_from_file", "motion_from_rotations"]
 
 #: Columns: the file's axes in which the body's x (forward), y (left) and z (up) point, by the file's vertical.
 _FILE_FROM_BODY = {

@@ -48,7 +48,8 @@ def test_signed_distance_of_a_ball() -> None:
     points = np.random.default_rng(0).uniform(-15, 15, (500, 3))
     wanted = np.linalg.norm(points, axis=1) - 10.0
     assert np.abs(scene.signed_distances(points) - wanted).max() < 0.01  # the mesh lies up to 0.006 inside the ball
-    assert np.array_equal(scene.inside(points), wanted < 0) or np.abs(wanted).min() < 0.01
+    clear = np.abs(wanted) > 0.01
+    assert clear.sum() > 490 and np.array_equal(scene.inside(points)[clear], wanted[clear] < 0)
 
 
 def test_silhouette_of_a_ball_is_the_pixels_in_its_cone() -> None:

@@ -11,7 +11,7 @@ from scipy.signal import butter, sosfiltfilt
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 
-__all__ = ["Smoothed", "butterworth", "choose_cutoff", "residual_curve", "smooth_trajectories", "spline"]
+__all__ = ["Smoothed", "butterworth", "choose_cutoff", "smooth_trajectories", "spline"]
 
 #: A fourth-order zero-phase filter is a second-order one run both ways; its -3 dB point moves inwards by this.
 BOTH_WAYS = (np.sqrt(2.0) - 1.0) ** 0.25

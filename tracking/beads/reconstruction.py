@@ -18,15 +18,7 @@ from tracking.beads.bones import Bone
 from tracking.beads.epipolar import EpipolarGeometry, Undistort, fundamental_from_matrices, unchanged
 from tracking.beads.tracks import BeadTracks
 
-__all__ = [
-    "BeadMotion",
-    "anchor_bridges",
-    "bridge_gaps",
-    "geometry_of",
-    "ideal_pixels",
-    "raw_pixels",
-    "triangulate_beads",
-]
+__all__ = ["BeadMotion", "anchor_bridges", "bridge_gaps", "geometry_of", "raw_pixels", "triangulate_beads"]
 
 #: Least standard deviation of a bead's centre, px: what the fit says of itself leaves out the shape of the
 #: background and the remains of the distortion.

@@ -26,7 +26,7 @@ from tracking.beads.reconstruction import (
 from tracking.beads.starting import find_starts
 from tracking.beads.tracks import BeadTracks, PointStatus, unique_names
 
-__all__ = ["BeadSession", "find_bones", "follow_beads", "reconstruct"]
+__all__ = ["BeadSession", "follow_beads", "reconstruct"]
 
 #: Share of a jump that a second view must show for it to be motion: less means within 20 degrees of that view's ray.
 ONE_SIDED = 0.35

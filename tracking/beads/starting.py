@@ -19,7 +19,7 @@ from tracking.beads.clip import Clip, track_beads
 from tracking.beads.epipolar import EpipolarGeometry
 from tracking.beads.tracks import BeadTracks, unique_names
 
-__all__ = ["StartSet", "find_starts", "strongest_spots"]
+__all__ = ["StartSet", "find_starts"]
 
 SIGMAS = (1.1, 1.6, 2.3, 3.3, 4.7)
 #: Spots per view that are followed: more than any animal carries, few enough to be quick.

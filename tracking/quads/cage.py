@@ -19,7 +19,7 @@ from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
 from tracking.quads.oriented_quads import QuadRig, Region
 
-__all__ = ["Cage", "build_cage", "cage_conflicts", "clearance", "crossing_faces", "hull_faults"]
+__all__ = ["Cage", "build_cage", "cage_conflicts", "clearance", "crossing_faces"]
 
 
 @dataclass(frozen=True, eq=False)

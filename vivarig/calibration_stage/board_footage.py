@@ -19,7 +19,7 @@ from calibration.foundation.files import atomic_path
 from capture.recordings.video import VideoInfo, probe, read_frames, read_image
 from vivarig.console.progress import progress_callback
 
-__all__ = ["check_footage", "detect_session", "frames_of"]
+__all__ = ["detect_session", "frames_of"]
 
 CACHE_VERSION = 1
 LENGTH_SLACK = 2  # frame counts of containers are often off by one or two

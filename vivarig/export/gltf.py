@@ -19,7 +19,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from skeleton.motion_files.motions import JointMotion
 
-__all__ = ["MOST_TARGETS", "write_glb"]
+__all__ = ["write_glb"]
 
 MOST_TARGETS = 1000
 """Frames of surface in one file: the weights alone grow with their square."""

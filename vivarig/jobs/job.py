@@ -22,7 +22,7 @@ from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.cutting import HULL_SHARE, LENGTH, cut
 from vivarig.jobs.fingerprints import digest_of_path
 
-__all__ = ["Job", "PartMasks", "StagePlan", "leftovers", "span_of"]
+__all__ = ["Job", "PartMasks", "StagePlan", "leftovers"]
 
 O = TypeVar("O")  # noqa: E741
 

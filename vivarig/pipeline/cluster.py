@@ -17,7 +17,7 @@ from capture.recordings.recording import load_recording
 from vivarig.console.progress import relay_progress
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 
-__all__ = ["DaskWorkers", "dask_workers", "run_on_cluster"]
+__all__ = ["DaskWorkers", "run_on_cluster"]
 
 _AT_ONCE = 16
 """Recordings that are coordinated at the same time."""

@@ -19,7 +19,7 @@ from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
 from vivarig.stages.options import HullOptions
 
-__all__ = ["hull_settings", "join", "run", "summary", "work"]
+__all__ = ["join", "run", "summary", "work"]
 
 
 def hull_settings(options: HullOptions) -> HullSettings:

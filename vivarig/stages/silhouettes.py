@@ -36,7 +36,7 @@ from vivarig.jobs.job import Job
 from vivarig.results.camera_check import judge_cameras
 from vivarig.stages.options import SilhouetteOptions
 
-__all__ = ["check_sheet", "extract", "join", "model_options", "prepare", "run", "summary", "uneven_footage", "work"]
+__all__ = ["check_sheet", "extract", "join", "prepare", "run", "summary", "uneven_footage", "work"]
 
 _BLOCK = 16
 _SHEETS = (".png", ".jpg", ".jpeg")

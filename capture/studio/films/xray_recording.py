@@ -24,7 +24,7 @@ from capture.studio.light.sensor import Sensor
 from capture.studio.xray.phantoms import BeadBox, GridPlate, grid_transmission
 from capture.studio.xray.xray_images import XrayView
 
-__all__ = ["cube_text", "write_cube_session", "write_xray_films", "xray_truth"]
+__all__ = ["cube_text", "write_cube_session", "write_xray_films"]
 
 GRID_TAKE, CUBE_TAKE = 1, 2
 

@@ -19,7 +19,7 @@ from capture.studio.light.shading import lamp_light, reduce_channels
 from capture.studio.scene.stage import Stage
 from capture.studio.scene.surfaces import MovingSurface, icosphere
 
-__all__ = ["BoardSheet", "BoardView", "board_pattern"]
+__all__ = ["BoardSheet", "BoardView"]
 
 #: Reflectance of paper, ink and the sheet's back.
 PAPER, INK, BACK = 0.82, 0.06, 0.45

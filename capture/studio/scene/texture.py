@@ -9,7 +9,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Singles
 from calibration.foundation.compiled import compiled
 
-__all__ = ["fractal_noise", "noise_at"]
+__all__ = ["fractal_noise"]
 
 
 @compiled
