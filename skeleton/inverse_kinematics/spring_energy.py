@@ -78,43 +78,35 @@ def _swap(s: Floats, t: Floats, f: Floats) -> float:
     )
 
 
+class _Moved(NamedTuple):
+    """Of all markers that a coordinate moves, about a common reference point; coordinates D.
+
+    Attributes:
+        mass: (D, 10) weight, first moments, second moments xx yy zz xy xz yz.
+        force: (D, 6) moment and force.
+        virial: (D, 3, 3) sum of p f^T.
+    """
+
+    mass: Floats
+    force: Floats
+    virial: Floats
+
+
 @compiled
-def assemble(
+def _pull_markers(
     body: SpringBody,
-    q: Floats,
+    positions: Floats,
+    rotations: Floats,
+    reference: Floats,
     targets: Floats,
     stiffness: Floats,
     cutoff: float,
-    rest: Floats,
-    rest_stiffness: Floats,
-    normal: Floats,
-    bend: Floats,
-    gradient: Floats,
+    moved: _Moved,
     residuals: Floats,
 ) -> float:
-    """Fill the tree entries of ``normal`` and ``bend`` (D, D), ``gradient`` (D,), ``residuals`` (M,); return energy.
-
-    ``normal`` is Gauss-Newton's matrix. ``bend`` is what it leaves out, the second derivative of the points against the
-    forces f: for a coordinate i between coordinate j and the root ``w_i . sum (v_j + w_j x p) x f``. It decides the
-    step where a marker pulls beyond its lever's reach. Within a ball the order of turns does not count, and both orders
-    are averaged.
-
-    A marker with a NaN target or stiffness 0 does not pull; its residual is NaN. Robust weights enter as they stand
-    (iterated reweighting): their curvature promises too much while the pose is still far.
-    """
-    nodes, parents, balls = body.nodes, body.parents, body.balls
+    """Add each marker's pull to the coordinate that carries it, fill ``residuals`` (M,); return the energy."""
     marker_nodes, marker_columns, offsets = body.marker_nodes, body.marker_columns, body.offsets
-    count, size = nodes.parents.size, q.size
-    positions, rotations, motions = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((size, 6))
-    # Per coordinate, of all markers it moves: mass, first moments, second moments xx yy zz xy xz yz; force and moment.
-    mass, force, reference = np.zeros((size, 10)), np.zeros((size, 6)), np.zeros(3)
-    virial = np.zeros((size, 3, 3))  # sum of p f^T
-    for m in range(marker_nodes.size):
-        if targets[m, 0] == targets[m, 0]:
-            for i in range(3):
-                reference[i] = targets[m, i]
-            break
-    place_nodes(nodes, q, reference, positions, rotations, motions)
+    mass, force, virial = moved
     energy = 0.0
     bound = cutoff * cutoff
     for m in range(marker_nodes.size):
@@ -166,44 +158,95 @@ def assemble(
         outer[2, 0] += w * z * rx
         outer[2, 1] += w * z * ry
         outer[2, 2] += w * z * rz
+    return energy
+
+
+@compiled
+def _fold(c: int, body: SpringBody, motions: Floats, moved: _Moved, normal: Floats, bend: Floats) -> None:
+    """Fill the row of a coordinate in ``normal`` and ``bend`` from what it moves."""
+    parents, balls = body.parents, body.balls
+    r, s, f, k = moved.mass[c], motions[c], moved.force[c], moved.virial[c]
+    # Momentum of the moved markers: linear m v + w x h, angular I w + h x v.
+    px = r[0] * s[3] + s[1] * r[3] - s[2] * r[2]
+    py = r[0] * s[4] + s[2] * r[1] - s[0] * r[3]
+    pz = r[0] * s[5] + s[0] * r[2] - s[1] * r[1]
+    lx = (r[5] + r[6]) * s[0] - r[7] * s[1] - r[8] * s[2] + r[2] * s[5] - r[3] * s[4]
+    ly = (r[4] + r[6]) * s[1] - r[7] * s[0] - r[9] * s[2] + r[3] * s[3] - r[1] * s[5]
+    lz = (r[4] + r[5]) * s[2] - r[8] * s[0] - r[9] * s[1] + r[1] * s[4] - r[2] * s[3]
+    trace = k[0, 0] + k[1, 1] + k[2, 2]
+    bx = s[4] * f[5] - s[5] * f[4] + k[0, 0] * s[0] + k[0, 1] * s[1] + k[0, 2] * s[2] - trace * s[0]
+    by = s[5] * f[3] - s[3] * f[5] + k[1, 0] * s[0] + k[1, 1] * s[1] + k[1, 2] * s[2] - trace * s[1]
+    bz = s[3] * f[4] - s[4] * f[3] + k[2, 0] * s[0] + k[2, 1] * s[1] + k[2, 2] * s[2] - trace * s[2]
+    i = c
+    while i >= 0:
+        t = motions[i]
+        bend[c, i] = t[0] * bx + t[1] * by + t[2] * bz
+        if i != c and balls[c] >= 0 and balls[i] == balls[c]:
+            bend[c, i] += 0.5 * _swap(s, t, f)
+        normal[c, i] = t[0] * lx + t[1] * ly + t[2] * lz + t[3] * px + t[4] * py + t[5] * pz
+        i = parents[i]
+
+
+@compiled
+def _hand_on(c: int, parent: int, moved: _Moved) -> None:
+    """Add what a coordinate moves to what the one before it moves."""
+    for i in range(10):
+        moved.mass[parent, i] += moved.mass[c, i]
+    for i in range(6):
+        moved.force[parent, i] += moved.force[c, i]
+    for i in range(3):
+        for j in range(3):
+            moved.virial[parent, i, j] += moved.virial[c, i, j]
+
+
+# Eleven parameters: what is read (body, pose, springs) and the four arrays that the caller keeps between calls.
+@compiled
+def assemble(
+    body: SpringBody,
+    q: Floats,
+    targets: Floats,
+    stiffness: Floats,
+    cutoff: float,
+    rest: Floats,
+    rest_stiffness: Floats,
+    normal: Floats,
+    bend: Floats,
+    gradient: Floats,
+    residuals: Floats,
+) -> float:
+    """Fill the tree entries of ``normal`` and ``bend`` (D, D), ``gradient`` (D,), ``residuals`` (M,); return energy.
+
+    ``normal`` is Gauss-Newton's matrix. ``bend`` is what it leaves out, the second derivative of the points against the
+    forces f: for a coordinate i between coordinate j and the root ``w_i . sum (v_j + w_j x p) x f``. It decides the
+    step where a marker pulls beyond its lever's reach. Within a ball the order of turns does not count, and both orders
+    are averaged.
+
+    A marker with a NaN target or stiffness 0 does not pull; its residual is NaN. Robust weights enter as they stand
+    (iterated reweighting): their curvature promises too much while the pose is still far.
+    """
+    nodes, marker_nodes = body.nodes, body.marker_nodes
+    count, size = nodes.parents.size, q.size
+    positions, rotations, motions = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((size, 6))
+    moved = _Moved(np.zeros((size, 10)), np.zeros((size, 6)), np.zeros((size, 3, 3)))
+    reference = np.zeros(3)
+    for m in range(marker_nodes.size):
+        if targets[m, 0] == targets[m, 0]:
+            for i in range(3):
+                reference[i] = targets[m, i]
+            break
+    place_nodes(nodes, q, reference, positions, rotations, motions)
+    energy = _pull_markers(body, positions, rotations, reference, targets, stiffness, cutoff, moved, residuals)
     for c in range(size - 1, -1, -1):
-        r, s = mass[c], motions[c]
-        # Momentum of the moved markers: linear m v + w x h, angular I w + h x v.
-        px = r[0] * s[3] + s[1] * r[3] - s[2] * r[2]
-        py = r[0] * s[4] + s[2] * r[1] - s[0] * r[3]
-        pz = r[0] * s[5] + s[0] * r[2] - s[1] * r[1]
-        lx = (r[5] + r[6]) * s[0] - r[7] * s[1] - r[8] * s[2] + r[2] * s[5] - r[3] * s[4]
-        ly = (r[4] + r[6]) * s[1] - r[7] * s[0] - r[9] * s[2] + r[3] * s[3] - r[1] * s[5]
-        lz = (r[4] + r[5]) * s[2] - r[8] * s[0] - r[9] * s[1] + r[1] * s[4] - r[2] * s[3]
-        f, k = force[c], virial[c]
-        trace = k[0, 0] + k[1, 1] + k[2, 2]
-        bx = s[4] * f[5] - s[5] * f[4] + k[0, 0] * s[0] + k[0, 1] * s[1] + k[0, 2] * s[2] - trace * s[0]
-        by = s[5] * f[3] - s[3] * f[5] + k[1, 0] * s[0] + k[1, 1] * s[1] + k[1, 2] * s[2] - trace * s[1]
-        bz = s[3] * f[4] - s[4] * f[3] + k[2, 0] * s[0] + k[2, 1] * s[1] + k[2, 2] * s[2] - trace * s[2]
-        i = c
-        while i >= 0:
-            t = motions[i]
-            bend[c, i] = t[0] * bx + t[1] * by + t[2] * bz
-            if i != c and balls[c] >= 0 and balls[i] == balls[c]:
-                bend[c, i] += 0.5 * _swap(s, t, f)
-            normal[c, i] = t[0] * lx + t[1] * ly + t[2] * lz + t[3] * px + t[4] * py + t[5] * pz
-            i = parents[i]
+        _fold(c, body, motions, moved, normal, bend)
         off = q[c] - rest[c]
         pull = rest_stiffness[c] * off
         for i in range(6):
-            pull += s[i] * force[c, i]
+            pull += motions[c, i] * moved.force[c, i]
         normal[c, c] += rest_stiffness[c]
         gradient[c] = pull
         energy += 0.5 * rest_stiffness[c] * off * off
-        p = parents[c]
-        if p >= 0:
-            for i in range(10):
-                mass[p, i] += r[i]
-            for i in range(6):
-                force[p, i] += force[c, i]
-            for i in range(3):
-                for j in range(3):
-                    virial[p, i, j] += virial[c, i, j]
+        if body.parents[c] >= 0:
+            _hand_on(c, body.parents[c], moved)
     return energy
 
 

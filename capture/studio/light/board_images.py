@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -102,30 +103,43 @@ class BoardSheet:
         return np.concatenate(parts), np.concatenate(triangles)
 
 
+class _Pixels(NamedTuple):
+    """A camera's pixels: the eye (3,), and per pixel (H, W, 3) its ray and how that changes across and down."""
+
+    origin: Floats
+    directions: Singles
+    across: Singles
+    down: Singles
+
+
+class _Print(NamedTuple):
+    """A sheet in space: pose, reflectance of the print's texels, of its paper and back; places in mm."""
+
+    rotation: Floats
+    translation: Floats
+    texels: Singles
+    origin: Floats
+    size: Floats
+    margin: float
+    paper: float
+    back: float
+
+
+class _Drawn(NamedTuple):
+    """What is drawn (H, W): reflectance, covered share, distance."""
+
+    light: Singles
+    coverage: Singles
+    depth: Singles
+
+
 @compiled
-def _sample_sheet(
-    origin: Floats,
-    directions: Singles,
-    across: Singles,
-    down: Singles,
-    rotation: Floats,
-    translation: Floats,
-    texels: Singles,
-    print_origin: Floats,
-    print_size: Floats,
-    margin: float,
-    back: float,
-    paper: float,
-    samples: int,
-    light: Singles,
-    coverage: Singles,
-    depth: Singles,
-    first_row: int,
-    last_row: int,
-    first_column: int,
-    last_column: int,
-) -> None:
-    """Average samples x samples rays over each pixel: reflectance where covered, covered share, distance."""
+def _sample_sheet(pixels: _Pixels, sheet: _Print, samples: int, drawn: _Drawn, box: tuple[int, int, int, int]) -> None:
+    """Average samples x samples rays over each pixel of ``box`` (first and last row, first and last column)."""
+    origin, directions, across, down = pixels
+    rotation, translation, texels, print_origin, print_size, margin, paper, back = sheet
+    light, coverage, depth = drawn
+    first_row, last_row, first_column, last_column = box
     # the eye in the board's frame
     eye = np.zeros(3)
     for i in range(3):
@@ -211,25 +225,18 @@ class BoardView:
         coverage = np.zeros(shape, dtype=np.float32)
         depth = np.full(shape, np.inf, dtype=np.float32)
         box = self._box(world_from_board, width, height)
-        _sample_sheet(
-            rays.origin,
-            rays.directions,
-            rays.across,
-            rays.down,
+        sheet = _Print(
             np.ascontiguousarray(world_from_board.rotation, dtype=np.float64),
             np.asarray(world_from_board.translation, dtype=np.float64),
             self.sheet.reflectance,
             self.sheet.origin,
             np.array(self.sheet.board.size_mm),
-            self.sheet.margin_mm,
-            BACK,
+            float(self.sheet.margin_mm),
             PAPER,
-            self.samples,
-            value,
-            coverage,
-            depth,
-            *box,
+            BACK,
         )
+        pixels = _Pixels(rays.origin, rays.directions, rays.across, rays.down)
+        _sample_sheet(pixels, sheet, self.samples, _Drawn(value, coverage, depth), box)
         rows, columns = np.nonzero(coverage > 0.0)
         points = rays.origin + depth[rows, columns, None].astype(np.float64) * rays.directions[rows, columns]
         normal = world_from_board.rotation[:, 2].copy()
