@@ -122,6 +122,7 @@ def manifold_seconds(
     return seconds[0], seconds[1]
 
 
+# Over 80 lines: the rows of one table, one after another.
 def main() -> None:
     """Measure and print."""
     recording = load_recording(SAMPLE)

@@ -21,6 +21,8 @@ from vivarig.version import __version__
 
 if TYPE_CHECKING:
     from vivarig.api import (
+        CalibrateOptions,
+        CalibrationOutcome,
         CommandReport,
         ExportOptions,
         Findings,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
         SkeletonOptions,
         StageOutcome,
         TrackOptions,
+        WorldOptions,
+        calibrate,
         evaluate,
         export,
         hull,
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CalibrateOptions",
+    "CalibrationOutcome",
     "CommandReport",
     "ExportOptions",
     "Findings",
@@ -56,7 +62,9 @@ __all__ = [
     "SkeletonOptions",
     "StageOutcome",
     "TrackOptions",
+    "WorldOptions",
     "__version__",
+    "calibrate",
     "evaluate",
     "export",
     "hull",

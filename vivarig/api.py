@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from calibration.accuracy.report import CalibrationOutcome
 from capture.recordings.recording import Recording, load_recording
 from skeleton.analysis.scoring import JointScores, score_joints
+from vivarig.calibration_stage.board_calibration import calibrate_session
+from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.scores import common_joints, load_estimate, load_joint_map, load_truth
 from vivarig.export.files import ExportOptions, export_file
@@ -29,6 +32,8 @@ from vivarig.stages.options import (
 )
 
 __all__ = [
+    "CalibrateOptions",
+    "CalibrationOutcome",
     "CommandReport",
     "ExportOptions",
     "Findings",
@@ -40,6 +45,8 @@ __all__ = [
     "SkeletonOptions",
     "StageOutcome",
     "TrackOptions",
+    "WorldOptions",
+    "calibrate",
     "evaluate",
     "export",
     "hull",
@@ -56,6 +63,11 @@ __all__ = [
 def open_recording(folder: Path | str) -> Recording:
     """Read and check a recording folder."""
     return load_recording(folder)
+
+
+def calibrate(session: Path | str, options: CalibrateOptions | None = None) -> CalibrationOutcome:
+    """Turn board videos into rig.toml (``vivarig calibrate``); the outcome holds the rig and how good it is."""
+    return calibrate_session(Path(session), options or CalibrateOptions())[0]
 
 
 def silhouettes(

@@ -100,6 +100,7 @@ class Crane:
         return [masks[:, camera] for camera in range(masks.shape[1])]
 
 
+# Over 80 lines: the quads of one body, listed from the pelvis outwards.
 def crane_rig(crane: Crane, *, fine: bool = True, margin: float = 6.0) -> Enclosure:
     """Place quads by hand on the mesh of frame 0: 21 as in the paper, or 32.
 

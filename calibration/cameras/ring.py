@@ -35,6 +35,7 @@ def camera_names(count: int) -> list[str]:
     return [f"cam{number:0{digits}d}" for number in range(1, count + 1)]
 
 
+# Twelve parameters: all but three are keywords with a default, each a property of the ring that examples set alone.
 def ring_rig(
     count: int,
     *,

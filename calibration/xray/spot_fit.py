@@ -38,6 +38,7 @@ def window_radius(sigma: float) -> float:
     return max(3.2 * sigma, sigma + 3.5)
 
 
+# Over 80 lines: one Levenberg-Marquardt loop whose arrays are made once; its steps share all of them.
 @compiled
 def fit_spot_group(
     image: NDArray[Any],

@@ -42,6 +42,7 @@ def fit_mixture(
     return tuple(Background(centre, spread) for centre, spread in zip(centres, spreads, strict=True))
 
 
+# Over 80 lines: expectation and maximisation of one pixel in one loop, on arrays that stay in cache.
 @compiled
 def _fit(
     stack: Bytes, floor: Singles, least_weight: np.float32, one_state: np.float32, centres: Singles, spreads: Singles

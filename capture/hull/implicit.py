@@ -148,6 +148,7 @@ def _sample(evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int
     return _Sampled(grid, views, active, values)
 
 
+# Eleven parameters: silhouettes and rig, then keywords with a default.
 def implicit_hull(
     silhouettes: Sequence[Silhouette],
     rig: Rig,

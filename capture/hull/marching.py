@@ -181,6 +181,7 @@ def _join_fans(faces: Faces, fans: NDArray[np.int32], count: int, vertex_count: 
         faces[two, 0], faces[two, 1], faces[two, 2] = other, b, tip
 
 
+# Over 80 lines, 12 parameters: one sweep over all cells; the arrays it fills grow together.
 @compiled
 def _faces(
     active: NDArray[np.int32],

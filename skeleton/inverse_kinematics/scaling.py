@@ -82,6 +82,7 @@ def choose_frames(seen: Ints, count: int = FRAMES) -> Ints:
     return chosen if len(chosen) else np.array([int(np.argmax(seen))], dtype=np.int64)
 
 
+# Twelve parameters: the data, and keywords that a user of the library may set one at a time.
 def scale_body(
     skeleton: Skeleton,
     marker_names: Sequence[str],

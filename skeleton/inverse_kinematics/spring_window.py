@@ -26,6 +26,7 @@ from skeleton.tree.joint_tree import Skeleton
 __all__ = ["fit_smoothly", "unwrapped"]
 
 
+# Thirteen parameters: those of `fit_skeleton`, with rate and time besides.
 def fit_smoothly(
     body: Skeleton | Articulation,
     marker_names: Sequence[str],

@@ -72,6 +72,7 @@ class FootTrack:
     contact: Bools
 
 
+# Twelve parameters: the plan of one foot in one place, as an animator would list it.
 def plan_foot(
     frames: Floats,
     path: Path,

@@ -346,6 +346,7 @@ def _settle(
     return out
 
 
+# Eleven parameters: a foot's path is made of all of them at once.
 def _lifted(
     skeleton: Skeleton,
     pose: Pose,

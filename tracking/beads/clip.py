@@ -62,6 +62,7 @@ def backwards(clip: Clip, start: int) -> Iterator[list[NDArray[Any]]]:
         yield from reversed(clip.block(max(stop - BLOCK, 0), stop))
 
 
+# Twelve parameters: the clip and the starts, then keywords of what else is known.
 def track_beads(
     frames: Iterable[Sequence[NDArray[Any]]],
     starts: Floats,
@@ -132,6 +133,7 @@ def track_beads(
     )
 
 
+# Twelve parameters: those of `track_beads`.
 def track_clip(
     clip: Clip,
     starts: Floats,

@@ -164,6 +164,7 @@ class FrameSolver:
         """The template of the coarse steps."""
         return self._coarse.template
 
+    # Eleven parameters: a frame, a start, and keywords of what else is known of it.
     def fit(
         self,
         observation: Observation,

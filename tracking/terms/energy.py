@@ -72,6 +72,7 @@ def prior_term(
     return float(np.sqrt(sum_of_squares / chart.dimension))
 
 
+# Twelve parameters: a kernel that adds to the system in place.
 @compiled
 def _add_prior(
     rotations: Floats,

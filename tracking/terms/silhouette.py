@@ -177,6 +177,7 @@ class OutlineMatcher:
         return overlap
 
 
+# Fifteen parameters: a kernel over all views, on arrays that are packed once per frame.
 @compiled_parallel
 def _overlap_views(
     vertices: Floats,
@@ -230,6 +231,7 @@ def _count_common(line: Bytes, other: Bytes) -> int:
     return int(total)
 
 
+# Twenty-one parameters: a kernel over all views, on arrays that are packed once per frame.
 @compiled_parallel
 def _match_views(
     vertices: Floats,
@@ -263,6 +265,7 @@ def _match_views(
             )  # fmt: skip
 
 
+# Over 80 lines, 18 parameters: the search along one view's outline, on arrays of its caller.
 @compiled
 def _match_view(
     vertices: Floats,

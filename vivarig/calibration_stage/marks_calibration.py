@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,31 +16,49 @@ from calibration.rig_formats.known_lenses import load_lenses
 from calibration.solving.wand import Marks, MarksSolution, load_marks, refine_rig, solve_marks
 from vivarig.console.reporting import CommandReport
 
-__all__ = ["calibrate_from_marks"]
+__all__ = ["MarksOptions", "calibrate_from_marks"]
 
 
-def calibrate_from_marks(args: argparse.Namespace) -> CommandReport:
-    """Solve or refine a rig from ``--marks`` and write rig.toml."""
-    marks = load_marks(args.marks)
-    if args.refine is not None:
-        before = read_rig(args.refine)
+@dataclass(frozen=True)
+class MarksOptions:
+    """Calibration without a board.
+
+    Attributes:
+        marks: CSV of marks seen in common: frame, camera, mark, x, y.
+        refine: rig to refine with them, if any.
+        intrinsics: file of known lenses, if nothing is refined.
+        wand: places of the marks along a straight wand, mm, separated by commas.
+        baseline: distance of the first two cameras, mm, without a wand.
+    """
+
+    marks: Path
+    refine: Path | None = None
+    intrinsics: Path | None = None
+    wand: str | None = None
+    baseline: float | None = None
+
+
+def calibrate_from_marks(options: MarksOptions, output: Path) -> CommandReport:
+    """Solve or refine a rig from marks and write rig.toml."""
+    marks = load_marks(options.marks)
+    if options.refine is not None:
+        before = read_rig(options.refine)
         solution = refine_rig(before, _in_order(marks, before.names))
-        words = f"refined {args.refine.name} with {marks.pixels.shape[1]} frames of marks"
+        words = f"refined {options.refine.name} with {marks.pixels.shape[1]} frames of marks"
     else:
-        if args.intrinsics is None:
+        if options.intrinsics is None:
             raise InputError(
                 "marks alone do not give lenses: give them with --intrinsics, or a whole rig with --refine"
             )
-        known = read_rig(args.intrinsics)
-        lenses = load_lenses(args.intrinsics, marks.cameras, [known[name].size for name in marks.cameras])
+        known = read_rig(options.intrinsics)
+        lenses = load_lenses(options.intrinsics, marks.cameras, [known[name].size for name in marks.cameras])
         missing = [name for name in marks.cameras if name not in lenses]
         if missing:
-            raise InputError(f"{args.intrinsics}: no lens for {', '.join(missing)}")
-        along = None if args.wand is None else _numbers(args.wand, "--wand")
+            raise InputError(f"{options.intrinsics}: no lens for {', '.join(missing)}")
+        along = None if options.wand is None else _numbers(options.wand, "--wand")
         ordered = [lenses[name] for name in marks.cameras]
-        solution = solve_marks(marks, ordered, along_mm=along, baseline_mm=args.baseline)
+        solution = solve_marks(marks, ordered, along_mm=along, baseline_mm=options.baseline)
         words = f"solved from {marks.pixels.shape[1]} frames of marks"
-    output: Path = args.output or args.session / "results"
     write_text(output / "rig.toml", rig_to_toml(solution.rig))
     return _report(solution, solution.rig, words, output)
 

@@ -82,6 +82,7 @@ def wave_board(
     return Wave(frames, CubicSpline(knots, places), RotationSpline(knots, Rotation.from_matrix(np.array(rotations))))
 
 
+# Eleven parameters: all but three are keywords of the session that is filmed.
 def write_session(
     folder: Path | str,
     rig: Rig,

@@ -23,6 +23,7 @@ __all__ = ["write_films"]
 Progress = Callable[[int, int], None]
 
 
+# Thirteen parameters: what is filmed, then keywords of how it is written.
 def write_films(
     folder: Path | str,
     films: list[CameraFilm],

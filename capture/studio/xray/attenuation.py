@@ -88,6 +88,7 @@ def add_mesh_lengths(
                 lengths[row, column] += weight * distance if side > 0 else -weight * distance
 
 
+# Eleven parameters: a kernel over pixels and spheres, on arrays of its caller.
 @compiled
 def add_sphere_lengths(
     origin: Floats,
