@@ -43,7 +43,7 @@ def choose_world(
             raise InputError("--axes names marked points; give them with --points FILE")
         names = list(options.axes)
         if len(names) != 3 or any(name not in points.names for name in names):
-            known = ", ".join(points.names)
+            marked = ", ".join(points.names)
             raise InputError(f"--axes wants three of the marked points ({marked}), got {','.join(names)}")
         world = world_from_three_points(*(measured[points.names.index(name)] for name in names))
         words = f"origin {names[0]}, x towards {names[1]}, {names[2]} on the y side, z up"
