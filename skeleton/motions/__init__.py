@@ -12,7 +12,7 @@ from skeleton.motions.human_scores import HUMAN_MOTIONS
 from skeleton.motions.humans import FEET as HUMAN_FEET
 from skeleton.motions.humans import human_motion
 from skeleton.motions.retarget import motion_from_file, motion_from_rotations
-from skeleton.motions.rodent_scores import RODENT_MOTIONS
+from skeleton.motions.rodent_scores import RODENT_MOTIONS, RODENT_POSTURES
 from skeleton.motions.rodents import FEET as RODENT_FEET
 from skeleton.motions.rodents import rodent_motion
 from skeleton.tree.joint_tree import Skeleton
@@ -76,7 +76,7 @@ def make_motion(
 
     Args:
         skeleton: a built-in body or one scaled from it.
-        name: see `motion_names`.
+        name: see `motion_names`; of rodents also "postures", poses at the ends of what joints allow, for priors.
         arena_mm: radius of the floor that a long walk stays on.
     """
     if (seconds is None) == (frames is None):
@@ -85,7 +85,7 @@ def make_motion(
     if count < 1 or not (np.isfinite(rate_hz) and rate_hz > 0):
         raise InputError(f"make_motion: wanted at least 1 frame and a rate above 0, got {count} at {rate_hz} Hz")
     names = motion_names(skeleton)
-    if name not in names:
+    if name not in names and not (name in RODENT_POSTURES and _family(skeleton) == "rodent"):
         raise InputError(f"skeleton '{skeleton.name}' has no motion '{name}'; {nearest(name, names)}")
     times = np.arange(count) / rate_hz
     arena = arena_mm if arena_mm is not None else ARENA_MM.get(skeleton.name, 85.0)

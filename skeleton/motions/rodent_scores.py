@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from skeleton.motions.signals import bump, smooth_noise
+from skeleton.motions.signals import bump, smooth_noise, smoothstep
 
-__all__ = ["RODENT_MOTIONS", "RodentScore"]
+__all__ = ["POSTURE", "RODENT_MOTIONS", "RODENT_POSTURES", "RodentScore"]
 
 #: Lift-off phases: lateral sequence walk; trot in diagonal pairs.
 WALK = {"left_hind": 0.0, "left_fore": 0.25, "right_hind": 0.5, "right_fore": 0.75}
@@ -21,7 +21,8 @@ TROT = {"left_hind": 0.0, "right_fore": 0.03, "right_hind": 0.5, "left_fore": 0.
 class RodentScore:
     """What the animal does: signals over the fine grid (N,), in mouse millimetres; intervals in s.
 
-    speed mm/s, turning rad/s, rear and groom and sniff 0..1, airborne: when both fore paws leave the floor.
+    speed mm/s, turning rad/s, rear and groom and sniff 0..1, airborne: when both fore paws leave the floor. posture:
+    signals by the names of `POSTURE` that are added to what these make of the trunk, none where it is empty.
     """
 
     speed: Floats
@@ -32,6 +33,14 @@ class RodentScore:
     airborne: list[tuple[float, float]] = field(default_factory=list)
     phases: Mapping[str, float] = field(default_factory=lambda: WALK)
     duty: float = 0.66
+    posture: Mapping[str, Floats] = field(default_factory=dict)
+
+
+#: What a posture adds: pitch and roll of the pelvis, deg; its height and how far back it stands, mm; curl (down),
+#: bend (left) and twist of each joint of the spine, deg; nod (down), look (left) and tilt of each joint of the neck,
+#: deg; free 0..1, how far the shoulders leave the height of all fours; tail and lift, the sideways bend and the rise of
+#: each joint of the tail, deg.
+POSTURE = ("pitch", "roll", "height", "back", "curl", "bend", "twist", "nod", "look", "tilt", "free", "tail", "lift")
 
 
 def _score(
@@ -121,6 +130,66 @@ def _explore(t: Floats, seconds: float, rng: np.random.Generator) -> RodentScore
     return _score(t, signals, airborne=airborne)
 
 
+def _hunched(rng: np.random.Generator) -> dict[str, float]:
+    """On all fours, from stretched low to a ball with the legs drawn in."""
+    curl = rng.uniform(-5.0, 9.0)
+    return {
+        "height": rng.uniform(-6.0, 1.0),
+        "back": rng.uniform(-4.0, 6.0),
+        "curl": curl,
+        "nod": rng.uniform(-12.0, 16.0) - 0.5 * curl,
+    }
+
+
+def _sitting(rng: np.random.Generator) -> dict[str, float]:
+    """On the haunches, fore paws off the floor: the trunk from half way up to upright, straight to curled over."""
+    pitch, curl = -rng.uniform(25.0, 88.0), rng.uniform(-4.0, 9.0)
+    return {
+        "pitch": pitch,
+        "height": rng.uniform(-4.0, 3.0),
+        "back": rng.uniform(-12.0, -3.0),
+        "curl": curl,
+        # The head is held between level and down to the belly, whatever the trunk does.
+        "nod": float(np.clip((-pitch - 6.0 * curl) / 3.0, -12.0, 22.0)) + rng.uniform(-8.0, 14.0),
+        "free": 1.0,
+    }
+
+
+def _postures(t: Floats, seconds: float, rng: np.random.Generator) -> RodentScore:
+    """One posture after the other, as wide as joints allow: hunched, stretched, sitting, reared, turned, washing."""
+    airborne: list[tuple[float, float]] = []
+    whens, poses = [float(t[0])], [dict.fromkeys(POSTURE, 0.0)]
+    groom = np.zeros(len(t))
+    while whens[-1] < t[-1]:
+        start, hold = whens[-1] + 0.35, float(rng.uniform(0.25, 0.5))
+        up = bool(rng.random() < 0.55)
+        pose = dict.fromkeys(POSTURE, 0.0) | (_sitting(rng) if up else _hunched(rng))
+        for name, spread in (
+            ("bend", 6.0),
+            ("twist", 2.0),
+            ("look", 9.0),
+            ("tilt", 6.0),
+            ("roll", 5.0),
+            ("tail", 13.0),
+        ):
+            pose[name] += float(np.clip(rng.normal(), -2.0, 2.0)) * spread
+        pose["lift"] = rng.uniform(-2.0, 6.0)
+        if up:
+            airborne.append((start - 0.2, start + hold + 0.2))
+            if rng.random() < 0.4:
+                groom = np.maximum(groom, 0.25 * bump(t, start - 0.2, 0.15, start + hold + 0.2))
+        whens += [start, start + hold]
+        poses += [pose, pose]
+    posture = {}
+    for name in POSTURE:
+        values = np.array([pose[name] for pose in poses])
+        index = np.clip(np.searchsorted(whens, t, side="right") - 1, 0, len(whens) - 2)
+        begin, end = np.array(whens)[index], np.array(whens)[index + 1]
+        share = smoothstep((t - begin) / (end - begin))
+        posture[name] = (1.0 - share) * values[index] + share * values[index + 1]
+    return replace(_score(t, {"groom": groom, "sniff": np.full(len(t), 0.2)}, airborne=airborne), posture=posture)
+
+
 RODENT_MOTIONS: dict[str, Callable[[Floats, float, np.random.Generator], RodentScore]] = {
     "walk": _walk,
     "trot": _trot,
@@ -130,3 +199,5 @@ RODENT_MOTIONS: dict[str, Callable[[Floats, float, np.random.Generator], RodentS
     "sniff": _sniff,
     "explore": _explore,
 }
+#: No motion to film: poses for a prior, at the ends of what joints allow; knees or paws may dip into the floor.
+RODENT_POSTURES: dict[str, Callable[[Floats, float, np.random.Generator], RodentScore]] = {"postures": _postures}

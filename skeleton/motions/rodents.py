@@ -1,4 +1,4 @@
-"""Mouse and rat: walk, trot, turn, rear, groom, sniff and explore, all one performance of a few smooth signals.
+"""Mouse and rat: walk, trot, turn, rear, groom, sniff, explore, and postures, all one performance of a few signals.
 
 Order of work: the signals give a path over the floor, the footfalls follow from the path, the trunk, head and tail
 are posed along it, and last the limbs reach for their footfalls.
@@ -14,7 +14,7 @@ from calibration.foundation.arrays import Bools, Floats
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from skeleton.motions.footfalls import FootTrack, Path, plan_foot, walk_path
 from skeleton.motions.limb_ik import Goal, reach
-from skeleton.motions.rodent_scores import RODENT_MOTIONS, RodentScore
+from skeleton.motions.rodent_scores import POSTURE, RODENT_MOTIONS, RODENT_POSTURES, RodentScore
 from skeleton.motions.signals import ramp, smooth_noise
 from skeleton.tree.joint_tree import Pose, Skeleton
 
@@ -35,7 +35,7 @@ def rodent_motion(
     # Larger animals move slower for their size: time stretches with the square root of length.
     slow = np.sqrt(size)
     t = np.arange(-1.5 * slow, seconds + 1.5 * slow, 1.0 / 400.0)
-    score = RODENT_MOTIONS[name](t / slow, seconds / slow, rng)
+    score = (RODENT_MOTIONS | RODENT_POSTURES)[name](t / slow, seconds / slow, rng)
     speed, turning = score.speed * size / slow, score.turning / slow
     if name in ("walk", "trot", "explore"):
         turning = turning + _steering(t, speed, turning, arena_mm)
@@ -140,7 +140,8 @@ def _trunk(
     rear, groom, sniff = at(score.rear), at(score.groom), at(score.sniff)
     speed, turning = at(score.speed), at(np.gradient(path.heading, path.t)) * slow
     moving = ramp(speed, 5.0, 60.0)
-    upright = np.maximum(rear, groom)
+    posture = {name: at(score.posture[name]) if score.posture else np.zeros(len(frames)) for name in POSTURE}
+    upright = np.maximum(np.maximum(rear, groom), posture["free"])
     phase = 2 * np.pi * at(path.phase)
     place, heading = path.at(frames)
     forward = np.stack([np.cos(heading), np.sin(heading)], axis=1)
@@ -148,23 +149,27 @@ def _trunk(
     degrees = np.pi / 180
 
     # Pelvis: back and up when rearing; a small bob twice per stride; held a little higher on the move.
-    back = (-9.0 * rear - 8.0 * groom + 0.6 * noise[:, 0]) * size
+    back = (-9.0 * rear - 8.0 * groom + 0.6 * noise[:, 0] + posture["back"]) * size
     height = (1.5 * moving + 4.5 * rear + 1.5 * groom + 0.5 * moving * np.sin(2 * phase) + 0.25 * noise[:, 1]) * size
+    height = height + posture["height"] * size
     q[:, 0:2] = place + forward * back[:, None]
     q[:, 0:2] -= skeleton.joints[0].offset[:2]
     q[:, 2] = height
     pitch = (-46.0 * rear - 50.0 * groom + 0.6 * noise[:, 2] + 1.0 * moving * np.sin(2 * phase + 1)) * degrees
-    roll = (1.5 * moving * np.sin(phase) + 0.8 * noise[:, 3]) * degrees
+    pitch = pitch + posture["pitch"] * degrees
+    roll = (1.5 * moving * np.sin(phase) + 0.8 * noise[:, 3] + posture["roll"]) * degrees
     yaw = heading + (2.5 * moving * np.sin(phase + 0.4) + 1.0 * noise[:, 4] * (1 - 0.5 * moving)) * degrees
     q[:, 3:6] = _compose(yaw, pitch, roll)
 
     # Spine: bends into the turn, waves with the stride, stretches up or curls down.
     # A chain of joints 7.5 mm apart follows a path of curvature turning / speed.
     bend = np.clip(np.degrees(7.5 * turning / np.maximum(speed, 60.0)), -12.0, 12.0)
-    curl = -3.5 * rear + 7.0 * groom
+    bend = bend + posture["bend"]
+    curl = -3.5 * rear + 7.0 * groom + posture["curl"]
     for i, joint in enumerate(SPINE):
         columns = skeleton.columns(joint)
         wave = 1.6 * moving * np.sin(phase + 0.9 + 0.5 * i)
+        q[:, columns.start] = posture["twist"] * degrees
         q[:, columns.start + 1] = (curl + 0.5 * noise[:, 5 + i % 3]) * degrees
         q[:, columns.start + 2] = (bend + wave + 0.8 * noise[:, 8 + i % 3]) * degrees
 
@@ -172,19 +177,22 @@ def _trunk(
     bob = np.sin(2 * np.pi * 7.6 * frames / slow + 0.6 * noise[:, 11])
     scan = sniff * (1 - 0.6 * groom)
     nod = groom * np.sin(2 * np.pi * 1.3 * frames / slow + 1.0)
-    level = 21.0 * rear + 14.0 * groom - 2.0 * moving
+    level = 21.0 * rear + 14.0 * groom - 2.0 * moving + posture["nod"]
     for i, joint in enumerate(NECK):
         columns = skeleton.columns(joint)
-        q[:, columns.start] = (5.0 * groom * np.sin(2 * np.pi * 0.9 * frames / slow) + 1.5 * noise[:, 12]) * degrees
+        q[:, columns.start] = (
+            5.0 * groom * np.sin(2 * np.pi * 0.9 * frames / slow) + 1.5 * noise[:, 12] + posture["tilt"]
+        ) * degrees
         q[:, columns.start + 1] = (
             level + 2.2 * scan * bob * (1 if i else 0.4) + (4.0 * scan + 1.0) * noise[:, 13] + 3.0 * nod
         ) * degrees
         q[:, columns.start + 2] = (
-            0.8 * bend + (6.0 * scan + 1.0) * noise[:, 14] + 2.0 * scan * noise[:, 15 + i]
+            0.8 * bend + (6.0 * scan + 1.0) * noise[:, 14] + 2.0 * scan * noise[:, 15 + i] + posture["look"]
         ) * degrees
     # On all fours the shoulders keep their height, whatever the spine does: corrected by the pelvis' pitch.
     chest = skeleton.index("thoracic_3")
     wanted = float(skeleton.forward(skeleton.rest()).positions[0, chest, 2]) + 0.6 * size * moving
+    wanted = wanted + 0.8 * posture["height"] * size
     for _ in range(3):
         there = skeleton.forward(q).positions
         ahead = np.linalg.norm(there[:, chest, :2] - there[:, 0, :2], axis=1)
@@ -193,7 +201,23 @@ def _trunk(
         )
         q[:, 3:6] = _compose(yaw, pitch, roll)
     q = skeleton.clamp(q)
-    return _tail(skeleton, q, frames, phase, moving, turning, noise[:, 18:20], size, slow)
+    q = _tail(skeleton, q, frames, phase, moving, turning, noise[:, 18:20], size, slow)
+    if score.posture:
+        for joint in TAIL:
+            columns = skeleton.columns(joint)
+            q[:, columns.start] += posture["lift"] * degrees
+            q[:, columns.start + 1] += posture["tail"] * degrees
+        q = skeleton.clamp(q)
+        q[:, 2] += np.maximum(0.8 * size - _lowest(skeleton, q), 0.0)
+    return q
+
+
+def _lowest(skeleton: Skeleton, q: Floats) -> Floats:
+    """Return the height (T,) of the lowest point of spine, head and tail."""
+    pose = skeleton.forward(q)
+    which = [skeleton.index(name) for name in (*SPINE, *NECK, *TAIL)]
+    ends = pose.points(*skeleton.points(["nose", "tail_tip"]))
+    return np.asarray(np.minimum(pose.positions[:, which, 2].min(axis=1), ends[..., 2].min(axis=1)))
 
 
 def _compose(yaw: Floats, pitch: Floats, roll: Floats) -> Floats:

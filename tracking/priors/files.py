@@ -54,6 +54,8 @@ def save_prior(prior: LinearPrior | GplvmPrior, path: Path) -> None:
         }
         if prior.training_segments is not None:
             fields["training_segments"] = prior.training_segments.astype(np.float32)
+        if prior.training_roots is not None:
+            fields["training_roots"] = prior.training_roots
         # An exact prior follows from its training latents and poses; a sparse one keeps only some of them.
         if prior.centres is not prior.training_latents:
             fields |= {
@@ -110,9 +112,10 @@ def _from_fields(fields: dict[str, Any]) -> LinearPrior | GplvmPrior:
     kernel = Kernel(*(float(value) for value in fields["kernel"]))
     back_map = BackMap(fields.get("back_poses", poses), fields["back_weights"], float(fields["back_gamma"]))
     segments = fields["training_segments"].astype(np.float64) if "training_segments" in fields else None
+    roots = fields.get("training_roots")
     if "centres" not in fields:
         exact = exact_gplvm(latents, poses, kernel, back_map, chart, rig_name=rig_name, quad_names=quad_names)
-        return replace(exact, training_segments=segments)
+        return replace(exact, training_segments=segments, training_roots=roots)
     return GplvmPrior(
         rig_name,
         quad_names,
@@ -126,6 +129,7 @@ def _from_fields(fields: dict[str, Any]) -> LinearPrior | GplvmPrior:
         poses,
         latents,
         segments,
+        roots,
     )
 
 

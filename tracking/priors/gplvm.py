@@ -88,6 +88,8 @@ class GplvmPrior:
         training_poses: (n, D) training pose vectors (for FITC: representative ones).
         training_latents: (n, d) their latent points.
         training_segments: (n, J, 4) wxyz, the skeleton's segments in the training poses, or None.
+        training_roots: (n, 3, 3) world from root quad in the training poses, z up, or None: an animal that rears
+            stands otherwise than one that walks.
     """
 
     rig_name: str
@@ -102,6 +104,7 @@ class GplvmPrior:
     training_poses: Floats
     training_latents: Floats
     training_segments: Floats | None = None
+    training_roots: Floats | None = None
 
     @property
     def latent_dim(self) -> int:

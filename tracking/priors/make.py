@@ -35,8 +35,10 @@ TRAINING_SEEDS = (70101, 70102, 70103)
 TEST_SEED = 70999
 #: The motion of each body's sample recording.
 LEFT_OUT = {"mouse": "explore", "rat": "walk", "human": "walk"}
-LATENT_DIM = 12
+LATENT_DIM = 14
 POSES = 200
+"""Poses of the motions, and as many of the postures at rest, which vary more and would crowd the motions out."""
+POSTURES = ("postures",) * 3
 SECONDS, RATE_HZ = 8.0, 15.0
 
 _log = logging.getLogger(__name__)
@@ -93,20 +95,21 @@ def train_builtin(body: str) -> tuple[GplvmPrior, TrainingPoses, str]:
     skeleton = load_body(body)
     attachment = attach_quads(joint_quads(skeleton), skeleton)
     motions = tuple(name for name in motion_names(skeleton) if name != LEFT_OUT[body])
-    every = joined([made_up_poses(attachment, motions, seed) for seed in TRAINING_SEEDS])
-    chosen = joined([every, mirrored(attachment, every)]).representative(POSES)
+    kinds = [motions] if body == "human" else [motions, POSTURES]
+    sets = [joined([made_up_poses(attachment, kind, seed) for seed in TRAINING_SEEDS]) for kind in kinds]
+    chosen = joined([joined([one, mirrored(attachment, one)]).representative(POSES) for one in sets])
     chart = chosen.chart()
     vectors = chosen.vectors(chart)
     options = GplvmOptions(latent_dim=LATENT_DIM, restarts=2, iterations=400)
-    names = chosen.rig.quad_names
-    trained = train_gplvm(vectors, chart, options, np.random.default_rng(0), rig_name=body, quad_names=names)
+    quads = chosen.rig.quad_names
+    trained = train_gplvm(vectors, chart, options, np.random.default_rng(0), rig_name=body, quad_names=quads)
     prior = replace(trained.prior, training_segments=chosen.segments)
     held_out = made_up_poses(attachment, (LEFT_OUT[body],), TEST_SEED)
     error = reconstruction_error(prior, held_out)
-    linear = fit_linear_prior(vectors, LATENT_DIM, chart, rig_name=body, quad_names=names)
+    linear = fit_linear_prior(vectors, LATENT_DIM, chart, rig_name=body, quad_names=quads)
     flat = reconstruction_error(linear, held_out)
     quality = (
-        f"{body}: {len(chosen)} of {2 * len(every)} poses, {len(names)} quads, log-likelihood "
+        f"{body}: {len(chosen)} of {2 * sum(map(len, sets))} poses, {len(quads)} quads, log-likelihood "
         f"{trained.report.log_likelihood:.0f}; poses of '{LEFT_OUT[body]}', not trained on: quads "
         f"{error.centre_mm:.2f} mm, {error.rotation_deg:.1f} deg off "
         f"(principal components {flat.centre_mm:.2f} mm, {flat.rotation_deg:.1f} deg)"

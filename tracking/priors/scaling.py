@@ -61,7 +61,7 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
         rig_name=rig.name,
         quad_names=rig.quad_names,
     )
-    return replace(rebuilt, training_segments=segments)
+    return replace(rebuilt, training_segments=segments, training_roots=posed.rotations[:, rig.root])
 
 
 def _power(poses: Floats) -> float:

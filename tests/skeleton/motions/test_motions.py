@@ -86,6 +86,22 @@ def test_same_seed_same_motion(body: str) -> None:
     assert np.abs(one.coordinates - other.coordinates).max() > 0.01
 
 
+@pytest.mark.parametrize("body", ["mouse", "rat"])
+def test_postures_sit_upright_hunch_and_turn_within_the_limits(body: str) -> None:
+    skeleton = load_body(body)
+    motion = make_motion(skeleton, "postures", seconds=6.0, rate_hz=10.0, rng=np.random.default_rng(1))
+    violation = skeleton.limit_violation(motion.coordinates)
+    assert violation.angle.max() < 1e-9 and violation.shift.max() < 1e-9
+    pose = skeleton.forward(motion.coordinates)
+    pitch = np.degrees(np.arcsin(pose.rotations[:, 0, 2, 0]))  # of the pelvis, nose up
+    assert pitch.min() < 15.0 and pitch.max() > 70.0
+    chest, pelvis = pose.rotations[:, skeleton.index("thoracic_3")], pose.rotations[:, 0]
+    turned = np.degrees(np.arccos(np.clip(np.sum(chest[:, :, 0] * pelvis[:, :, 0], axis=1), -1, 1)))
+    assert np.ptp(turned) > 30.0  # from straight to bent over or aside
+    spine = [skeleton.index(name) for name in ("pelvis", "lumbar_2", "thoracic_2", "skull", "tail_4")]
+    assert pose.positions[:, spine, 2].min() > 0.0
+
+
 def test_walks_go_somewhere_with_a_plausible_duty() -> None:
     for body, speed, duty in (("mouse", (100, 260), (0.5, 0.8)), ("human", (700, 1400), (0.4, 0.7))):
         _, motion = _made(body, "walk")
