@@ -1,8 +1,8 @@
 """A real mouse in a cage, four infrared cameras: tracked from raw videos, scored on 2D labels.
 
 ``python -m benchmarks.mouse_cage [--folder DIR] [--overlays DIR]``. The recording of ../shared/data (or VIVARIG_DATA)
-is described in a folder of its own (recording.toml, rig.toml, a subject made stout); `vivarig run` goes from the raw
-videos to the report. Virtual markers are then projected into the images and compared with the labels, which nothing
+is described in a folder of its own (recording.toml, rig.toml); `vivarig run` goes from the raw videos to the report,
+with the built-in mouse. Virtual markers are then projected into the images and compared with the labels, which nothing
 before has read. With ``--folder`` everything is kept: open DIR/results/report.html. The labels are proofread
 but not exact (they reproject 4 to 8 px after triangulation); a label's place on the animal is known by its name only.
 """
@@ -42,11 +42,6 @@ MARKERS = {
 }
 """Labels that are scored, and the virtual marker at that place. The trunk's label lies half way from neck to tail base;
 the haunch's 0.6 of the way, where the 34-point set of the same makers lists the knee."""
-STOUT = {"pelvis": 1.9, "lumbar": 1.9, "thoracic": 1.9, "cervical": 1.5, "hip": 1.5, "scapula": 1.5} | dict.fromkeys(
-    ("knee", "ankle", "toes", "shoulder", "elbow", "wrist"), 0.55
-)
-"""Girths of this animal against the built-in mouse: it crouches, stout, its legs under it. Of four shapes tried on six
-frames (56 to 61) the one whose silhouettes overlap best; their label errors were seen then."""
 BESIDE = {
     "TailTip": "tail_end",
     "Neck": "nape",
@@ -146,16 +141,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="recording folder to make and keep (default: a temporary one)")
     parser.add_argument("--overlays", type=Path, help="also draw some frames, to be looked at")
-    parser.add_argument("--subject", help="subject to track with (default: a stout mouse made here)")
+    parser.add_argument("--subject", default="mouse", help="subject to track with (default: the built-in mouse)")
     args = parser.parse_args()
     source = data_folder() / "mouse_cage"
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary) / "mouse_cage"
         start = time.perf_counter()
-        recording = describe(source, folder, args.subject or "stout")
-        if args.subject is None:
-            girths = [word for part, factor in STOUT.items() for word in ("--girth-of", f"{part}={factor}")]
-            vivarig(["subject", str(folder / "stout"), "--body", "mouse", *girths])
+        recording = describe(source, folder, args.subject)
         vivarig(["run", str(folder)])
         seconds = time.perf_counter() - start
         truth = labels(source)
