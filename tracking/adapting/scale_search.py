@@ -40,12 +40,14 @@ class Found:
         frame: which.
         pose: quads. latent: (d,) latent point.
         lead: by how much this pose beat its best rival.
+        agreement: mean overlap of its silhouettes.
     """
 
     frame: int
     pose: QuadPose
     latent: Floats
     lead: float
+    agreement: float = np.nan
 
 
 def find_scale(
@@ -77,9 +79,9 @@ def find_scale_and_poses(
     more than those beside it; the mean overlap is maximised on a parabola through these three. ``spreads`` are the
     ratios of the scales tried, one pass each; where lengths are estimated afterwards, the first is enough.
     """
-    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=16)
+    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=40)
     looks = [observe(frame) for frame in frames]
-    found = [finder.find(look, keep=6, finish=2) for look in looks]
+    found = [finder.find(look, keep=8, finish=3) for look in looks]
     starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in spreads:
@@ -101,7 +103,7 @@ def find_scale_and_poses(
         offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
         scale = float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0))
     poses = [
-        Found(int(frame), fit.pose, fit.latent, lead)
+        Found(int(frame), fit.pose, fit.latent, lead, fit.agreement)
         for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
     ]
     return scale, poses

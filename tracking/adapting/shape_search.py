@@ -55,8 +55,8 @@ class Adaptation:
     """What the search for a shape found.
 
     Attributes:
-        shape: lengths and girths; the plain body's where it was not kept.
-        subject: the body in that shape; None where the frames held out do not agree better with it.
+        shape: lengths and girths; those of the body it began with where they were not kept.
+        subject: the body in that shape; None for the plain body.
         fitted, held: frames that the shape was estimated from, and those that decided.
         before, after: mean overlap in the frames held out, with the plain and with the new body; NaN where untried.
         why: why the plain body stays; empty where it does not.
@@ -81,8 +81,8 @@ class Adaptation:
             "body": self.shape.body,
             "lengths": self.shape.lengths,
             "girths": self.shape.girths,
-            "sigma": self.sigma.tolist() if self.subject is not None else None,
-            "kept": self.subject is not None,
+            "sigma": self.sigma.tolist() if not self.why else None,
+            "kept": not self.why,
             "fitted": list(self.fitted),
             "held": list(self.held),
             "why": self.why,
@@ -102,6 +102,7 @@ def adapt_shape(
     known: Sequence[Found] = (),
     fixed_lengths: bool = False,
     settings: Settings | None = None,
+    build: BodyShape | None = None,
 ) -> Adaptation:
     """Estimate the shape of a subject.
 
@@ -115,20 +116,23 @@ def adapt_shape(
         known: where the subject was found already.
         fixed_lengths: lengths are known to be those of ``scale``: only girths are estimated.
         settings: of the solver.
+        build: shape to begin with, ``scale`` in it; None for the built-in body.
     """
     settings = settings or Settings()
     looks = {int(frame): observe(int(frame)) for frame in frames}
-    starts = _plain_fits(make_solver(scaled_subject(builtin, scale), rig, settings), rig, looks, known, up)
-    start = BodyShape.uniform(builtin.body, scale)
+    start = BodyShape.uniform(builtin.body, scale) if build is None else build
+    shaper = Shaper(builtin)
+    begun = None if build is None else shaper.make(build).subject
+    starts = _plain_fits(make_solver(begun or scaled_subject(builtin, scale), rig, settings), rig, looks, known, up)
     fitted, held = _chosen(starts)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
-    nothing = Adaptation(start, None, fitted, held, np.nan, np.nan, few, tuple(known), unknown)
+    nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown)
     if len(fitted) < FEWEST or not held:
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
-        shaped, sigma = _search(Shaper(builtin), rig, looks, poses, start, fixed_lengths, settings)
+        shaped, sigma = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     solver = make_solver(shaped.subject, rig, settings)
@@ -149,14 +153,14 @@ def _plain_fits(
     solver: FrameSolver, rig: Rig, looks: dict[int, Observation], known: Sequence[Found], up: Floats
 ) -> dict[int, FrameFit]:
     """Find the plain body in each frame that two cameras see."""
-    finder = Finder(solver, rig, up, poses=16)
+    finder = Finder(solver, rig, up, poses=40)
     at = {found.frame: found for found in known}
     fits: dict[int, FrameFit] = {}
     for frame, look in looks.items():
         if frame in at:
             fits[frame] = _settled(solver, look, at[frame].pose, at[frame].latent)
         elif look.seen >= 2:
-            fits[frame] = finder.find(look, keep=4, finish=1)[0]
+            fits[frame] = finder.find(look, keep=6, finish=2)[0]
     return fits
 
 

@@ -7,6 +7,7 @@ quads. A second hypothesis that fits as well with another pose or heading makes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +21,22 @@ from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contour_fill import MeshEdges, fill_silhouette
 from tracking.observations.contours import Observation
+from tracking.priors.gplvm import GplvmPrior
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["Finder", "Hypothesis", "silhouette_centre", "spread_poses"]
+__all__ = ["Finder", "Hypothesis", "Mend", "silhouette_centre", "spread_poses"]
 
 COARSE = 4
 """Pixels per side of one coarse pixel."""
+ALIKE = 100.0
+"""Proposals whose quads lie nearer to each other than this are one, thousandths of the size."""
+MENDED = 3
+"""Rivals that are mended limb by limb before the best is chosen."""
 ENOUGH = 4
 """Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
+
+
+Mend = Callable[[Observation, FrameFit], FrameFit]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +82,30 @@ def spread_poses(poses: Floats, count: int) -> Ints:
     return np.array(chosen)
 
 
+def _apart(hypotheses: list[Hypothesis], count: int, distance: float) -> list[Hypothesis]:
+    """Return the first ``count`` hypotheses whose quads lie further from all before them than ``distance``, mm."""
+    kept: list[Hypothesis] = []
+    for one in hypotheses:
+        if len(kept) == count:
+            break
+        if all(one.pose.distance(other.pose) > distance for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _rivals(fits: list[FrameFit], count: int, distance: float) -> list[FrameFit]:
+    """Return the first ``count`` fits that lie further than ``distance``, mm, from all before them."""
+    kept: list[FrameFit] = []
+    for one in fits:
+        if all(one.pose.distance(other.pose) > distance for other in kept) and len(kept) < count:
+            kept.append(one)
+    return kept
+
+
 class Finder:
     """Proposes poses for a frame."""
 
-    def __init__(self, solver: FrameSolver, rig: Rig, up: Floats, *, poses: int = 24, headings: int = 16) -> None:
+    def __init__(self, solver: FrameSolver, rig: Rig, up: Floats, *, poses: int = 60, headings: int = 16) -> None:
         """Prepare for a solver whose rest pose stands upright, ``up`` being the vertical in world axes."""
         self.solver = solver
         self._rig = rig
@@ -85,6 +114,10 @@ class Finder:
         prior = solver.prior
         which = spread_poses(prior.training_poses, poses)
         self._latents = prior.training_latents[which]
+        roots = prior.training_roots if isinstance(prior, GplvmPrior) else None
+        rest = solver.cage_rig.rig
+        #: (n, 3, 3) how the root stands in each pose: an animal that rears is not turned about the vertical alone.
+        self._stands = np.repeat(rest.rotations[rest.root][None], len(which), axis=0) if roots is None else roots[which]
         self._mesh = MeshEdges.of(solver.coarse.faces)
         self._cameras = rig.packed()
         self._sizes = np.array([camera.size for camera in rig.cameras])
@@ -92,27 +125,34 @@ class Finder:
     def around(self, observation: Observation, near: QuadPose, *, headings: tuple[float, ...]) -> list[Hypothesis]:
         """Propose training poses with the root near where it is, turned by a few headings, best first."""
         root = self.solver.prior.chart.root
-        base = near.rotations[root]
-        return self._propose(observation, [rotation_from_vector(self._up * angle) @ base for angle in headings])
+        turned = np.stack([rotation_from_vector(self._up * angle) @ near.rotations[root] for angle in headings])
+        return self._propose(observation, np.repeat(turned[None], len(self._latents), axis=0))
 
     def anywhere(self, observation: Observation) -> list[Hypothesis]:
         """Propose training poses with any heading, best first."""
-        rig = self.solver.cage_rig.rig
-        base = rig.rotations[rig.root]
         angles = np.arange(self._headings) * (2 * np.pi / self._headings)
-        return self._propose(observation, [rotation_from_vector(self._up * angle) @ base for angle in angles])
+        turns = rotation_from_vector(self._up * angles[:, None])
+        return self._propose(observation, turns[None] @ self._stands[:, None])
 
-    def find(self, observation: Observation, *, keep: int = 12, finish: int = 4) -> tuple[FrameFit, float]:
+    def find(
+        self, observation: Observation, *, keep: int = 16, finish: int = 6, mend: Mend | None = None
+    ) -> tuple[FrameFit, float]:
         """Fit a frame from nothing.
+
+        Args:
+            observation: silhouettes.
+            keep: proposals that are fitted along the manifold, no two alike.
+            finish: of these, how many are fitted with all quads.
+            mend: improves a fit limb by limb; given, the best rivals are mended before one is chosen.
 
         Returns:
             fit: the best.
-            lead: by how much its agreement exceeds that of the best clearly different one; 1 where there is none.
+            lead: by how much its score exceeds that of the best clearly different one; 1 where there is none.
 
         Raises:
             SolveError: fewer than two cameras saw something.
         """
-        proposals = self.anywhere(observation)[:keep]
+        proposals = _apart(self.anywhere(observation), keep, ALIKE * self.solver.unit)
         rough = [
             self.solver.fit(observation, item.pose, item.latent, local_steps=False, latent_rounds=3)
             for item in proposals
@@ -120,18 +160,21 @@ class Finder:
         rough.sort(key=lambda fit: -fit.agreement)
         fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
         fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
-        fits.sort(key=lambda fit: -fit.agreement)
+        fits.sort(key=lambda fit: -fit.score)
+        if mend is not None:
+            fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
+            fits.sort(key=lambda fit: -fit.score)
         best = fits[0]
-        size = 150.0 * self.solver.unit
-        others = [fit for fit in fits[1:] if np.linalg.norm(fit.pose.centres - best.pose.centres, axis=1).mean() > size]
-        return best, best.agreement - others[0].agreement if others else 1.0
+        others = _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)[1:]
+        return best, best.score - others[0].score if others else 1.0
 
-    def _propose(self, observation: Observation, rotations: list[Floats]) -> list[Hypothesis]:
+    def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
+        """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""
         centre = silhouette_centre(self._rig, observation)
         solver = self.solver
         poses: list[tuple[QuadPose, Floats]] = []
         meshes = []
-        for latent in self._latents:
+        for latent, rotations in zip(self._latents, roots, strict=True):
             local = solver.pose_of(RigidTransform(np.eye(3), np.zeros(3)), latent)
             shape = solver.cage_rig.deform(solver.coarse.binding, local)
             middle = shape.mean(axis=0)

@@ -71,6 +71,11 @@ class FrameFit:
         seen = self.overlap[np.isfinite(self.overlap)]
         return float(seen.mean()) if len(seen) else float("nan")
 
+    @property
+    def score(self) -> float:
+        """The overlap, less what the fit pays for leaving the prior: what two fits of a frame are compared by."""
+        return self.agreement - 0.01 * max(self.departure - 1.0, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:

@@ -57,6 +57,10 @@ class QuadPose:
     rotations: Floats
     centres: Floats
 
+    def distance(self, other: QuadPose) -> float:
+        """Return the mean distance of the quads' centres from those of another pose, mm."""
+        return float(np.linalg.norm(self.centres - other.centres, axis=-1).mean())
+
 
 @dataclass(frozen=True, eq=False)
 class QuadRig:

@@ -31,6 +31,7 @@ from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import ROUGH, frames_with_limbs, judge_limbs
+from tracking.sequence.rivals import follow_rival
 from tracking.sequence.trust import Reason, Trust, judge
 from tracking.terms.texture import bind_tracks
 
@@ -59,6 +60,8 @@ class TrackerSettings:
             looked for alone.
         limb_starts: poses of a limb that are fitted then.
         believed: a given pose that overlaps less than this is doubted, and the subject looked for.
+        sure: a start that beats its rivals by less is looked at again elsewhere.
+        again: where in the sequence that is done.
         restarts: False switches all second attempts off (for ablation).
     """
 
@@ -76,6 +79,8 @@ class TrackerSettings:
     limb: float = 0.012
     limb_starts: int = 4
     believed: float = 0.85
+    sure: float = 0.02
+    again: tuple[float, ...] = (0.15, 0.85, 0.5)
     restarts: bool = True
 
 
@@ -219,6 +224,7 @@ class Tracker:
                     on_progress(done, frames)
                 frame += way
         if self.settings.restarts:
+            lead = min(lead, self._look_again(observe, fits, first, lead))
             for _ in range(self.settings.repair_sweeps):
                 if not self._repair(observe, fits):
                     break
@@ -238,7 +244,7 @@ class Tracker:
             if not 0 <= start < frames:
                 raise InputError(f"start frame {start} is not one of the recording's {frames} frames")
             try:
-                fits[start], lead = self.finder.find(observe(start))
+                fits[start], lead = self._found(observe(start))
             except SolveError as error:
                 raise InputError(f"frame {start}: {error}; choose another start frame") from None
             return start, lead
@@ -250,7 +256,7 @@ class Tracker:
                 "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
             )
         good = [frame for frame in seen if seen[frame] == best_seen][:2]
-        found = {frame: self.finder.find(observe(frame)) for frame in good}
+        found = {frame: self._found(observe(frame)) for frame in good}
         first = max(good, key=lambda frame: found[frame][0].agreement)
         fits[first] = found[first][0]
         return first, found[first][1]
@@ -259,8 +265,17 @@ class Tracker:
         """Fit the start frame from a pose given from elsewhere, and look for the subject where that fits badly."""
         fit = self.solver.fit(observation, *guess)
         if fit.agreement < self.settings.believed and observation.seen >= 2:
-            fit = _better(fit, self.finder.find(observation)[0])
+            fit = _better(fit, self._found(observation)[0])
         return fit
+
+    def _found(self, observation: Observation) -> tuple[FrameFit, float]:
+        """Look for the subject in a frame, rivals mended limb by limb; see `Finder.find`."""
+
+        def mend(look: Observation, fit: FrameFit) -> FrameFit:
+            self._patience.forget()
+            return self.mend_limbs(look, fit)
+
+        return self.finder.find(observation, mend=mend if self.settings.restarts else None)
 
     def _next(
         self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]
@@ -318,6 +333,30 @@ class Tracker:
         both = np.maximum(bad, self.settings.limb * np.nan_to_num(rough))
         both[0] = 0.0
         return np.asarray(both)
+
+    def _look_again(
+        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
+    ) -> float:
+        """Where the start did not convince, look for the subject anew in frames far from it, and follow what is better.
+
+        Returns:
+            By how much what was kept beat what was found elsewhere, at least; 1 where they agree.
+        """
+        start = fits[first]
+        if start is None or (start.agreement >= self.settings.believed and lead >= self.settings.sure):
+            return 1.0
+        unit, least = self.solver.unit, 1.0
+        for share in self.settings.again:
+            frame = round(share * (len(fits) - 1))
+            known = fits[frame]
+            if known is None or abs(frame - first) < 10:
+                continue
+            found = self._found(observe(frame))[0]
+            if found.pose.distance(known.pose) < 50.0 * unit:
+                continue
+            kept = follow_rival(self.solver, observe, fits, frame, found)
+            least = min(least, abs(kept))
+        return least
 
     def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
         share = self.settings.velocity
@@ -495,7 +534,7 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
 
 def _better(first: FrameFit, second: FrameFit) -> FrameFit:
     """The fit with the higher overlap, less what it pays for leaving the prior."""
-    return second if _score(second) > _score(first) + 1e-4 else first
+    return second if second.score > first.score + 1e-4 else first
 
 
 class Patience:
@@ -517,10 +556,6 @@ class Patience:
         """Remember whether a search brought anything."""
         self._wait[limb] = 0 if found else min(2 * int(self._wait[limb]) + 1, 15)
         self._left[limb] = self._wait[limb]
-
-
-def _score(fit: FrameFit) -> float:
-    return fit.agreement - 0.01 * max(fit.departure - 1.0, 0.0)
 
 
 def _away(pose: QuadPose, other: QuadPose) -> Floats:

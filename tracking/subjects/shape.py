@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +13,7 @@ from calibration.foundation.errors import InputError
 from skeleton.bodies import load_body
 from tracking.quads.body_rig import CUTS
 
-__all__ = ["BodyShape", "shape_groups"]
+__all__ = ["BodyShape", "builds", "shape_groups"]
 
 LEAST, MOST = 0.55, 1.9
 """Factors that an actor can be built with, with some room."""
@@ -48,6 +48,23 @@ def _plain(joint: str) -> str:
     return joint.removeprefix("left_").removeprefix("right_").rstrip("_0123456789")
 
 
+@cache
+def builds(body: str) -> tuple[BodyShape, ...]:
+    """Return the builds that a body comes in, slender to stout, at its built-in lengths; the built-in one first.
+
+    An animal fed and at rest is twice as wide as one that runs: no local search goes from one to the other.
+    """
+    table = tomllib.loads((CUTS / body / "groups.toml").read_text(encoding="utf-8")).get("build")
+    plain = BodyShape.uniform(body, 1.0)
+    if table is None:
+        return (plain,)
+    follows = table["follows"]
+    return tuple(
+        replace(plain, girths={part: float(girth ** follows.get(part, 0.0)) for part in plain.girths})
+        for girth in table["girths"]
+    )
+
+
 @dataclass(frozen=True)
 class BodyShape:
     """Lengths and girths of the parts of a built-in body.
@@ -77,6 +94,14 @@ class BodyShape:
             body,
             dict(zip(lengths, factors[: len(lengths)], strict=True)),
             dict(zip(girths, factors[len(lengths) :], strict=True)),
+        )
+
+    def scaled(self, scale: float) -> BodyShape:
+        """Return the same shape, all its measures multiplied by one factor."""
+        return replace(
+            self,
+            lengths={part: factor * scale for part, factor in self.lengths.items()},
+            girths={part: factor * scale for part, factor in self.girths.items()},
         )
 
     @property

@@ -21,6 +21,8 @@ __all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
 #: Which ready task goes first: what others wait for longest.
 _ORDER = ("report", "skeleton", "track", "silhouettes", "hull")
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
+_LOOKED_AT = 6
+"""Parts that the preparation of a stage waits for: an animal sits in one, walks in another."""
 _IN_ORDER = ("mog2", "knn")
 
 
@@ -84,8 +86,7 @@ def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
     nodes = []
     masks = job.spans("silhouettes")
     if stage.shared:
-        ends = tuple(dict.fromkeys((_meeting(masks, spans[0])[0], _meeting(masks, spans[-1])[-1])))
-        looked = ends if stage.needs else ()
+        looked = _looked_at(masks, spans) if stage.needs else ()
         needs = frozenset(("silhouettes", "masks", str(span)) for span in looked)
         nodes.append(Node((name, "prepare", ""), (tasks.prepare, job, name, threads, looked), needs))
     for phase_index, phase in enumerate(stage.phases):
@@ -108,6 +109,13 @@ def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
     last = frozenset((name, stage.phases[-1], str(span)) for span in spans)
     nodes.append(Node((name, "join", ""), (tasks.join, job, name), last))
     return nodes
+
+
+def _looked_at(masks: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Return parts of the silhouettes that a preparation looks at: the first, the last and a few between."""
+    meeting = _meeting(masks, Span(spans[0].first, spans[-1].stop))
+    count = min(len(meeting), _LOOKED_AT)
+    return tuple(meeting[k * (len(meeting) - 1) // max(count - 1, 1)] for k in range(count))
 
 
 def _meeting(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:

@@ -6,7 +6,7 @@ A part that does not agree with a neighbour who fits better is tracked once more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
@@ -22,6 +22,7 @@ from capture.recordings.masks import first_frame, mask_cameras
 from capture.recordings.recording import Footage
 from capture.recordings.video import read_frames
 from skeleton.bodies import BODIES
+from tracking.adapting.build_search import find_build
 from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver
 from tracking.adapting.shape_search import Adaptation, adapt_shape
 from tracking.fitting.solver import FrameSolver
@@ -38,6 +39,7 @@ from tracking.sequence.track_joining import (
 )
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
 from tracking.sequence.trust import plausible_size
+from tracking.subjects.shape import builds
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
@@ -49,7 +51,10 @@ from vivarig.stages.track_summary import summary
 __all__ = ["join", "prepare", "work"]
 
 _LOOKS = 12
+_BUILD_LOOKS = 4
 _SHAPE_LOOKS = 7
+_TRIED = 10
+"""Frames of a part that are looked at before it is held to be empty."""
 _TEXTURE_VIEWS = 4
 """Cameras in which marks are followed, spread over the rig: four see all sides, and decoding is what texture costs."""
 _KEPT_BYTES = 96_000_000
@@ -82,26 +87,48 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
     shaped = name in BODIES and options.adapt
     if known and not shaped:
         return _Prepared(options.scale or 1.0)
-    frames = [frame for span in spans for frame in _spread(_own(job, span), -(-_LOOKS // len(spans)))]
     with PartMasks(job) as masks:
         rig = _rig(job)
         look = _Looks(masks, rig)
-        seen = {frame: look(frame).seen for frame in frames}
-        best = max(seen.values(), default=0)
-        if best < 2:
+        good = _seen_best([_own(job, span) for span in spans], look)
+        if not good:
             return None
-        good = [frame for frame, count in seen.items() if count == best]
-        scale, found = options.scale or 1.0, tuple[Found, ...]()
-        if not known:
-            ends = sorted({good[0], good[-1]})
-            spreads = (0.05,) if shaped else (0.05, 0.02)
-            scale, at = find_scale_and_poses(subject, rig, look, ends, up=_UP, spreads=spreads)
-            found = tuple(at)
         if not shaped:
-            return _Prepared(scale, found)
-        chosen = sorted({good[k] for k in np.linspace(0, len(good) - 1, min(len(good), _SHAPE_LOOKS)).astype(int)})
-        adaptation = adapt_shape(subject, rig, look, chosen, scale=scale, up=_UP, known=found, fixed_lengths=known)
+            scale, at = find_scale_and_poses(subject, rig, look, _some(good, 2), up=_UP)
+            return _Prepared(scale, tuple(at))
+        several = len(builds(subject.body)) > 1
+        build = None if known else find_build(subject, rig, look, _some(good, _BUILD_LOOKS if several else 2), up=_UP)
+        adaptation = adapt_shape(
+            subject,
+            rig,
+            look,
+            _some(good, _SHAPE_LOOKS),
+            scale=options.scale or (1.0 if build is None else build.shape.scale),
+            up=_UP,
+            known=() if build is None else build.found,
+            fixed_lengths=known,
+            build=None if build is None or build.plain else build.shape,
+        )
         return _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
+
+
+def _seen_best(spans: Sequence[Span], look: Look) -> list[int]:
+    """Return about `_LOOKS` frames of some parts, those that most cameras see; none where no two cameras see any."""
+    seen: dict[int, int] = {}
+    for span in spans:
+        some = {frame: look(frame).seen for frame in _spread(span, -(-_LOOKS // len(spans)))}
+        for frame in _spread(span, _TRIED):
+            if any(count >= 2 for count in some.values()):
+                break
+            some[frame] = look(frame).seen
+        seen |= some
+    best = max(seen.values(), default=0)
+    return sorted(frame for frame, count in seen.items() if count == best) if best >= 2 else []
+
+
+def _some(frames: list[int], count: int) -> list[int]:
+    """Return up to ``count`` of the frames, the first and the last among them."""
+    return sorted({frames[k] for k in np.linspace(0, len(frames) - 1, min(len(frames), count)).astype(int)})
 
 
 def work(job: Job, phase: str, span: Span) -> None:

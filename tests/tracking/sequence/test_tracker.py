@@ -15,7 +15,7 @@ from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.fitting.point_fit import fit_to_points, moved
 from tracking.fitting.settings import Settings
-from tracking.fitting.solver import FrameSolver
+from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation, observe, observe_view
 from tracking.observations.rasteriser import cast_masks
@@ -26,6 +26,7 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.placement import Cut, enclose, quads_at_cuts
 from tracking.quads.template import Template
+from tracking.sequence.rivals import follow_rival
 from tracking.sequence.tracker import Tracker
 from tracking.sequence.trust import Reason, Trust, judge
 from tracking.terms.energy import System, prior_term
@@ -188,6 +189,26 @@ def test_tracker_finds_its_start_tracks_marks_blank_frames_and_recovers() -> Non
         assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
     padded = track.padded(5, 20)
     assert padded.start == 8 and len(padded.fits) == 20 and padded.reason[0] == Reason.NOT_TRACKED
+
+
+def test_a_heading_turned_round_is_taken_back_from_where_the_right_one_is_found() -> None:
+    truth = [placed(bent(0.3 * np.sin(0.4 * t), 0.1), 0.02 * t, (3.0 * t, 0.0, 0.0)) for t in range(7)]
+    looks = [seen(pose) for pose in truth]
+    solve = solver()
+
+    def fit(frame: int, yaw: float) -> FrameFit:
+        start = placed(bent(0.0, 0.0), yaw + 0.02 * frame, (3.0 * frame, 0.0, 0.0))
+        return solve.fit(looks[frame], start, np.zeros(2))
+
+    fits: list[FrameFit | None] = [fit(frame, np.pi) for frame in range(7)]
+    assert all(error_mm(one.pose, pose) > 60.0 for one, pose in zip(fits, truth, strict=True) if one is not None)
+    right, wrong = fit(3, 0.0), fits[3]
+    assert follow_rival(solve, looks.__getitem__, fits, 3, right) > 0
+    for one, pose in zip(fits, truth, strict=True):
+        assert one is not None and error_mm(one.pose, pose) < 10.0
+    kept = list(fits)
+    assert wrong is not None and follow_rival(solve, looks.__getitem__, fits, 3, wrong) < 0
+    assert all(one is other for one, other in zip(fits, kept, strict=True))
 
 
 def test_tracking_nothing_is_refused() -> None:

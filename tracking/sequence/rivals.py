@@ -1,0 +1,91 @@
+"""A second hypothesis of a sequence: another pose found in one frame is followed from there, as long as it pays.
+
+A heading turned round or a head on its side explains one frame almost as well as the truth; a few frames on, the motion
+tells. So the rival is followed both ways until it meets the poses known, or has been worse for a while; of what it went
+through, the stretch with the greatest gain in score takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contours import Observation
+
+__all__ = ["follow_rival"]
+
+MET = 15.0
+"""A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
+PATIENCE = 12
+"""Frames over which a rival may be worse on average before it is given up."""
+
+
+def follow_rival(
+    solver: FrameSolver,
+    observe: Callable[[int], Observation],
+    fits: list[FrameFit | None],
+    frame: int,
+    rival: FrameFit,
+) -> float:
+    """Follow another hypothesis from a frame and put it in the place of what is worse.
+
+    Args:
+        solver: of the sequence.
+        observe: gives the silhouettes of a frame.
+        fits: what is known; changed where the rival is better.
+        frame: where the rival was found.
+        rival: its fit there.
+
+    Returns:
+        Mean gain in score over the frames that it went through, negative where it lost.
+    """
+    known = fits[frame]
+    assert known is not None
+    gains = [rival.score - known.score]
+    ways = []
+    for way in (1, -1):
+        path = _followed(solver, observe, fits, frame, rival, way)
+        gains += [gain for _, _, gain in path]
+        ways.append(path)
+    total = gains[0] + sum(_best_prefix([gain for _, _, gain in path])[1] for path in ways)
+    if total > 0:
+        fits[frame] = rival
+        for path in ways:
+            for index, fit, _ in path[: _best_prefix([gain for _, _, gain in path])[0]]:
+                fits[index] = fit
+    return float(np.mean(gains))
+
+
+def _followed(
+    solver: FrameSolver,
+    observe: Callable[[int], Observation],
+    fits: list[FrameFit | None],
+    frame: int,
+    rival: FrameFit,
+    way: int,
+) -> list[tuple[int, FrameFit, float]]:
+    """Follow one way; returns frame, fit and gain in score of each frame."""
+    path: list[tuple[int, FrameFit, float]] = []
+    current = rival
+    index = frame + way
+    while 0 <= index < len(fits):
+        known = fits[index]
+        if known is None:
+            break
+        current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False)
+        if current.pose.distance(known.pose) < MET * solver.unit:
+            break
+        path.append((index, current, current.score - known.score))
+        if len(path) >= PATIENCE and np.mean([gain for _, _, gain in path[-PATIENCE:]]) < 0:
+            break
+        index += way
+    return path
+
+
+def _best_prefix(gains: list[float]) -> tuple[int, float]:
+    """Return how many of the first gains to take so that their sum is greatest, and that sum."""
+    sums = np.concatenate([[0.0], np.cumsum(gains)])
+    best = int(np.argmax(sums))
+    return best, float(sums[best])
