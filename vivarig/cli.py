@@ -26,6 +26,7 @@ __all__ = ["VERBS", "main"]
 #: Every verb with its line in ``vivarig --help``. A module is imported only when its verb is used.
 VERBS = {
     "demo": "run the whole pipeline on a sample recording, to its report",
+    "init": "describe a folder of videos as a recording",
     "board": "make a calibration board to print",
     "calibrate": "turn board videos into rig.toml, with a report on its accuracy",
     "sync": "estimate time offsets between cameras",
