@@ -14,7 +14,7 @@ ORDER = (
     "calibration.foundation", "calibration.geometry", "calibration.cameras", "calibration.rig_formats",
     "calibration.bundle", "calibration.boards", "calibration.solving", "calibration.accuracy", "calibration.xray",
     "skeleton.tree", "skeleton.bodies", "skeleton.actors", "skeleton.model_files", "skeleton.motion_files",
-    "skeleton.motions", "skeleton.analysis", "skeleton.inverse_kinematics",
+    "skeleton.motions", "skeleton.analysis", "skeleton.inverse_kinematics", "skeleton.pose_spaces",
     "capture.recordings", "capture.camera_checks", "capture.raycasting", "capture.hull", "capture.posture",
     "capture.backgrounds",
     "capture.silhouettes.subjects", "capture.silhouettes", "capture.studio.scene", "capture.studio.light",
