@@ -21,6 +21,7 @@ from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
+from vivarig.results.camera_check import judge_cameras
 from vivarig.results.findings import Findings, SkeletonFindings, TrackFindings, load_findings
 
 __all__ = ["build_report"]
@@ -316,6 +317,12 @@ def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) ->
     if rig is None:
         return
     page.heading("Cameras")
+    apart: dict[str, float] = {}
+    if findings.silhouettes is not None:
+        verdict = judge_cameras(findings.recording)
+        apart = verdict.numbers.get("disagreement_px", {})
+        for line in verdict.lines:
+            page.note(line)
     page.picture(rig_picture(rig, None if curves is None else curves.root), "camera layout")
     page.note("Red: path of the subject's root joint.")
     rows = [
@@ -324,7 +331,8 @@ def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) ->
             f"{camera.size[0]} x {camera.size[1]}",
             camera.kind,
             ", ".join(str(round(n)) for n in camera.centre),
+            f"{apart[camera.name]:.2f}" if np.isfinite(apart.get(camera.name, np.nan)) else "-",
         )
         for camera in rig
     ]
-    page.table(("camera", "pixels", "kind", "centre x, y, z (mm)"), rows)
+    page.table(("camera", "pixels", "kind", "centre x, y, z (mm)", "outlines off the others' (px)"), rows)
