@@ -29,6 +29,7 @@ from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 __all__ = [
     "UNITS_MM",
     "Rig",
+    "camera_of_world",
     "decompose_projection",
     "duplicate_cameras",
     "load_rig",
@@ -194,6 +195,16 @@ def _camera_table(camera: Camera) -> dict[str, Any]:
     if camera.kind != "light":
         table["kind"] = camera.kind
     return table
+
+
+def camera_of_world(rig: Rig) -> str | None:
+    """Return the camera whose own axes the world's are (x right, y down), as in a rig without a floor; None if none."""
+    for camera in rig:
+        if isinstance(camera, LensCamera):
+            pose = camera.camera_from_world
+            if np.abs(pose.rotation - np.eye(3)).max() < 1e-9 and np.abs(pose.translation).max() < 1e-6:
+                return camera.name
+    return None
 
 
 def save_rig(rig: Rig, path: Path | str, metadata: dict[str, Any] | None = None) -> None:

@@ -1,4 +1,7 @@
-"""Qualisys .qca.txt: XML with intrinsics in 1/64 px, poses world from camera, cameras looking along -z."""
+"""Qualisys .qca.txt: XML with intrinsics in 1/64 px, poses world from camera, cameras looking along -z.
+
+The distortion coefficients are OpenCV's as they stand: they have no unit, so nothing is divided by 64.
+"""
 
 from __future__ import annotations
 
@@ -71,8 +74,8 @@ def _camera(tag: ElementTree.Element, options: ReadOptions, where: str) -> LensC
     f = [_number(inner, f"focalLength{axis}", where) / _SUBPIXEL for axis in "UV"]
     c = [_number(inner, f"centerPoint{axis}", where) / _SUBPIXEL - start for axis, start in (("U", left), ("V", top))]
     skew = _number(inner, "skew", where) / _SUBPIXEL if "skew" in inner.attrib else 0.0
-    k1, k2, k3 = (_number(inner, name, where) / _SUBPIXEL if name in inner.attrib else 0.0 for name in _RADIAL)
-    p1, p2 = (_number(inner, name, where) / _SUBPIXEL if name in inner.attrib else 0.0 for name in _TANGENTIAL)
+    k1, k2, k3 = (_number(inner, name, where) if name in inner.attrib else 0.0 for name in _RADIAL)
+    p1, p2 = (_number(inner, name, where) if name in inner.attrib else 0.0 for name in _TANGENTIAL)
     outer = _child(tag, "transform", where)
     rotation = _LOOK @ np.array([_number(outer, name, where) for name in _ROTATION]).reshape(3, 3)
     centre = np.array([_number(outer, axis, where) for axis in "xyz"])
@@ -91,16 +94,17 @@ def _write(rig: Rig, path: Path) -> None:
     for camera in map(with_lens, rig):
         k, d, (wide, high) = camera.lens.intrinsics, padded(camera.lens.distortion, 5), camera.size
         rotation = _LOOK @ camera.camera_from_world.rotation
-        inner = {
+        pixels = {
             "focalLengthU": k[0, 0], "focalLengthV": k[1, 1], "centerPointU": k[0, 2], "centerPointV": k[1, 2],
-            "skew": k[0, 1], _RADIAL[0]: d[0], _RADIAL[1]: d[1], _RADIAL[2]: d[4], _TANGENTIAL[0]: d[2],
-            _TANGENTIAL[1]: d[3],
+            "skew": k[0, 1],
         }  # fmt: skip
+        inner = {name: _SUBPIXEL * value for name, value in pixels.items()}
+        inner |= {_RADIAL[0]: d[0], _RADIAL[1]: d[1], _RADIAL[2]: d[4], _TANGENTIAL[0]: d[2], _TANGENTIAL[1]: d[3]}
         outer = dict(zip("xyz", camera.centre, strict=True)) | dict(zip(_ROTATION, rotation.ravel(), strict=True))
         lines.append(f'  <camera active="1" avg-residual="0" serial={quoteattr(camera.name)} model="Vivarig">')
         lines.append(f'   <fov_video left="0" top="0" right="{wide - 1}" bottom="{high - 1}"/>')
         lines.append("   <transform " + " ".join(f'{n}="{float(v)!r}"' for n, v in outer.items()) + "/>")
-        lines.append("   <intrinsic " + " ".join(f'{n}="{float(v) * _SUBPIXEL!r}"' for n, v in inner.items()) + "/>")
+        lines.append("   <intrinsic " + " ".join(f'{n}="{float(v)!r}"' for n, v in inner.items()) + "/>")
         lines.append("  </camera>")
     write_text(path, "\n".join([*lines, " </cameras>", "</calibration>", ""]))
 

@@ -22,9 +22,10 @@ from calibration.foundation.files import write_text
 from calibration.rig_formats.known_lenses import load_lenses
 from calibration.solving.half_turns import align_half_turns, needs_floor
 from calibration.solving.rig_solver import SolveOptions, solve_rig
+from calibration.solving.view_checks import late_clocks, refuse_misfit, without_lines
 from calibration.solving.world_frame import moved_rig
 from vivarig.calibration_stage.board_footage import detect_session, frames_of
-from vivarig.calibration_stage.options import CalibrateOptions
+from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
 from vivarig.calibration_stage.world import choose_world
 
 __all__ = ["calibrate_session"]
@@ -62,6 +63,8 @@ def calibrate_session(folder: Path, options: CalibrateOptions) -> tuple[Calibrat
         board_shape=options.board_shape,
     )
     solution = solve_rig(chosen, solving)
+    refuse_misfit(solution)
+    notes = [*notes, *late_clocks(solution), *_unused_floor(session, options.world)]
     measured = held_out(chosen, solving)
     repeated = repeatability(solution, np.random.default_rng(0))
     world_from_rig, world, distances, problems = choose_world(solution, options.world)
@@ -106,6 +109,8 @@ def _looked_at(session: Session, output: Path, options: CalibrateOptions) -> _Se
     )
     notes += refuse_rolling_duplicates(detections)
     sightings, blurred = _table(detections, boards)
+    sightings, flat = without_lines(sightings)
+    notes += flat
     if options.largest_part:
         sightings, left = _largest_part(sightings)
         notes += left
@@ -118,6 +123,14 @@ def _looked_at(session: Session, output: Path, options: CalibrateOptions) -> _Se
             raise InputError(f"--floor-frame {floor}: no camera saw a board in that frame")
         chosen = sightings.of_frames(np.unique(np.append(chosen.frame, floor)))
     return _Seen(chosen, replace(choice, blurred_views=blurred), graph, notes)
+
+
+def _unused_floor(session: Session, world: WorldOptions) -> list[str]:
+    """Say that footage of the floor is there and not used."""
+    if not session.floor or world.floor_frame is not None:
+        return []
+    clips = ", ".join(sorted({footage.name for footage in session.floor}))
+    return [f"floor clips ({clips}) are not used; a frame of the session with the board on the floor: --floor-frame N"]
 
 
 def _table(detections: list[CameraDetections], boards: tuple[Board, ...]) -> tuple[Sightings, int]:

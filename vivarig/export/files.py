@@ -7,7 +7,7 @@ from pathlib import Path
 
 from calibration.foundation.errors import InputError
 from skeleton.motion_files import write_motion
-from vivarig.export.motions import POINT_SETS, coordinate_series, joint_motion, point_series
+from vivarig.export.motions import POINT_SETS, axes_in_words, coordinate_series, joint_motion, point_series, up_axis
 from vivarig.export.surfaces import MESH_SUFFIXES, export_surface
 from vivarig.export.usd import USD_SUFFIXES
 from vivarig.results.findings import Findings
@@ -45,7 +45,7 @@ def export_file(findings: Findings, target: Path, options: ExportOptions) -> str
     _check(target, suffix, options)
     if suffix in _MOTIONS:
         write_motion(joint_motion(findings), target)
-        return "skeleton in motion"
+        return "skeleton in motion" + ("" if up_axis(findings) else f", {axes_in_words(findings)}")
     if suffix in _COORDINATES:
         write_motion(coordinate_series(findings), target)
         return "coordinates, radians and mm"
@@ -53,7 +53,7 @@ def export_file(findings: Findings, target: Path, options: ExportOptions) -> str
         points = options.points or POINT_SETS[0]
         series = point_series(findings, points, trusted_only=options.trusted_only)
         write_motion(series, target)
-        return f"{len(series.names)} {points}, mm, z up"
+        return f"{len(series.names)} {points}, {axes_in_words(findings)}"
     every = 1 if options.every is None else options.every
     return export_surface(
         findings, target, frames=options.frames, every=every, trusted_only=options.trusted_only, onto=options.onto

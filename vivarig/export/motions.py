@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibration.cameras.rig import camera_of_world
 from calibration.foundation.errors import InputError
 from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries
 from vivarig.results.findings import Findings, SkeletonFindings
 
-__all__ = ["POINT_SETS", "coordinate_series", "joint_motion", "point_series"]
+__all__ = ["POINT_SETS", "axes_in_words", "coordinate_series", "joint_motion", "point_series", "up_axis"]
 
 #: What can be exported as points.
 POINT_SETS = ("landmarks", "joints", "markers", "beads")
@@ -24,13 +25,30 @@ def _need_skeleton(findings: Findings) -> SkeletonFindings:
     return findings.skeleton
 
 
+def up_axis(findings: Findings) -> str:
+    """Return the world's vertical axis, "z"; "" where the rig has no floor and so nobody knows which way is up."""
+    rig = findings.recording.rig
+    return "" if rig is not None and camera_of_world(rig) is not None else "z"
+
+
+def axes_in_words(findings: Findings) -> str:
+    """Return the unit and the vertical of exported positions."""
+    if up_axis(findings):
+        return "mm, z up"
+    rig = findings.recording.need_rig()
+    return (
+        f"mm, in the axes of camera '{camera_of_world(rig)}' (x right, y down, z forward), not z up: the rig has no "
+        "floor; calibrate with --floor-frame or --points"
+    )
+
+
 def point_series(findings: Findings, what: str, *, trusted_only: bool) -> MarkerSeries:
     """Return one of `POINT_SETS` as points; with ``trusted_only`` those of limbs that are not trusted are missing."""
     rate = findings.recording.rate_hz
     if what == "beads":
         if findings.beads is None:
             raise InputError(f"{findings.recording.folder}: no beads.h5; run `vivarig xray triangulate` first")
-        return MarkerSeries(findings.beads.names, findings.beads.positions, rate, up="z")
+        return MarkerSeries(findings.beads.names, findings.beads.positions, rate, up=up_axis(findings))
     if what == "markers":
         if findings.track is None:
             raise InputError(f"{findings.recording.folder}: no track.h5; run `vivarig track` first")
@@ -44,7 +62,7 @@ def point_series(findings: Findings, what: str, *, trusted_only: bool) -> Marker
     if trusted_only:
         points = np.where((trust == Trust.TRUSTED)[:, :, None], points, np.nan)
     confidence = np.where(np.isfinite(points).all(axis=2), _CONFIDENCE[trust], 0.0)
-    return MarkerSeries(names, points, rate, up="z", confidence=confidence)
+    return MarkerSeries(names, points, rate, up=up_axis(findings), confidence=confidence)
 
 
 def joint_motion(findings: Findings) -> JointMotion:

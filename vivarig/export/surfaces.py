@@ -21,7 +21,7 @@ from tracking.subjects.shape import BodyShape
 from tracking.subjects.shaped import Shaper
 from tracking.subjects.subject import load_subject, scaled_subject
 from vivarig.export.gltf import write_glb
-from vivarig.export.motions import joint_motion
+from vivarig.export.motions import axes_in_words, joint_motion, up_axis
 from vivarig.export.usd import USD_SUFFIXES, write_usd
 from vivarig.results.findings import Findings, TrackFindings
 
@@ -63,16 +63,16 @@ def export_surface(
         rate, name = findings.recording.rate_hz, findings.recording.name
         if target.suffix.lower() in USD_SUFFIXES:
             write_usd(target, chosen, (surface, faces), motion, rate_hz=rate, name=name)
-            return f"{words}, mm, z up"
+            return f"{words}, {axes_in_words(findings)}"
         write_glb(target, chosen / rate, (np.stack(list(surface)), faces), motion, name=name)
-        return f"{words}, m, y up"
+        return f"{words}, " + ("m, y up" if up_axis(findings) else axes_in_words(findings))
     target.parent.mkdir(parents=True, exist_ok=True)
     for frame, vertices in zip(chosen, surface, strict=True):
         path = target.with_name(f"{target.stem}_{frame:06d}{target.suffix}")
         mesh = trimesh.Trimesh(vertices, faces, process=False)
         with atomic_path(path) as temporary:
             mesh.export(temporary, file_type=target.suffix.lower().lstrip("."))
-    return f"{what}, {len(chosen)} files {target.stem}_NNNNNN{target.suffix}, mm, z up"
+    return f"{what}, {len(chosen)} files {target.stem}_NNNNNN{target.suffix}, {axes_in_words(findings)}"
 
 
 def _chosen(track: TrackFindings, frames: str | None, every: int, trusted_only: bool) -> Ints:

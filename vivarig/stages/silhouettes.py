@@ -207,6 +207,13 @@ def uneven_footage(recording: Recording) -> list[str]:
             "are left out"
         )
     rates = {name: info.rate_hz for name, info in found.items() if info.rate_hz is not None}
+    stated = recording.rate_hz
+    other = [name for name, rate in rates.items() if not 0.98 < rate / stated < 1.02]
+    if other:
+        said.append(
+            f"recording.toml says rate_hz = {stated:g}, the video of {', '.join(other)} {rates[other[0]]:g}: speeds "
+            "and times follow recording.toml; right only if the file's own rate is that of playing, not of filming"
+        )
     if rates and max(rates.values()) > 1.01 * min(rates.values()):
         words = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
         said.append(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.foundation.errors import InputError
+from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
 from calibration.foundation.names import checked_name, inside
+from skeleton.bodies import BODIES, load_body
 from skeleton.motion_files.c3d import write_c3d
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.trc import write_trc
@@ -21,7 +22,7 @@ from tracking.beads.xmalab_files import write_points_3d, write_rigid_body
 from vivarig.console.reporting import CommandReport
 from vivarig.xray.recording import XrayFolder
 
-__all__ = ["triangulate"]
+__all__ = ["triangulate", "unused_bones"]
 
 
 def triangulate(
@@ -61,7 +62,9 @@ def triangulate(
     series = MarkerSeries(motion.names, smoothed.positions, recording.rate_hz)
     write_trc(series, folder.results / "beads.trc")
     write_c3d(series, folder.results / "beads.c3d")
-    return _report(session, _filter_line(smoothed, cutoff_hz), recording.results / "beads.h5")
+    report = _report(session, _filter_line(smoothed, cutoff_hz), recording.results / "beads.h5")
+    note = unused_bones(grouped, recording.subject)
+    return replace(report, lines=[*report.lines, note]) if note else report
 
 
 def _pairs(path: Path, names: tuple[str, ...], second: str) -> list[tuple[str, str]]:
@@ -87,6 +90,21 @@ def _bones(path: Path | None, names: tuple[str, ...]) -> dict[str, list[str]] | 
     for bead, bone in _pairs(path, names, "BONE"):
         bones.setdefault(bone, []).append(bead)
     return bones
+
+
+def unused_bones(bones: dict[str, list[str]] | None, subject: str | None) -> str:
+    """Say which bones are no segments of the body, so that `vivarig skeleton` has no use for them; empty if none."""
+    if not bones or subject not in BODIES:
+        return ""
+    segments = load_body(subject).joint_names
+    unknown = [bone for bone in bones if bone not in segments]
+    if not unknown:
+        return ""
+    likely = "; ".join(f"'{bone}': {nearest(bone, segments)}" for bone in unknown)
+    return (
+        f"note: {', '.join(unknown)} {'is no segment' if len(unknown) == 1 else 'are no segments'} of the {subject}: "
+        f"followed as rigid groups, but `vivarig skeleton` will not hold the body to their beads ({likely})"
+    )
 
 
 def _renamed(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -129,6 +129,15 @@ def test_qualisys_by_hand(tmp_path: Path) -> None:
     assert np.allclose(rig[0].project([[0.0, 0, 0], [500, 0, 0], [0, 500, 0]]), [[960, 540], [1060, 540], [960, 440]])
 
 
+def test_qualisys_distortion_has_no_unit(tmp_path: Path) -> None:
+    """Lengths stand in 1/64 px, coefficients as they are."""
+    write_rig(fitting("qualisys"), tmp_path / "a.qca.txt", "qualisys", lossy=True)
+    text = (tmp_path / "a.qca.txt").read_text()
+    lens = fitting("qualisys")[0].lens  # type: ignore[attr-defined]
+    assert f'radialDistortion1="{float(lens.distortion[0])!r}"' in text
+    assert f'focalLengthU="{64.0 * float(lens.intrinsics[0, 0])!r}"' in text
+
+
 def test_mayacam1_by_hand(tmp_path: Path) -> None:
     """A camera at the origin, no turn, f = 2000, centre (500, 400): Maya's looks along -z with y up."""
     (tmp_path / "c_MayaCam.csv").write_text("0,0,0\n0,0,0\n1.1,1.1,-200\n501,624,-2000\n0.1,1024,1024\n")

@@ -109,7 +109,8 @@ def test_footage_that_does_not_fit_together_is_said(tmp_path: Path) -> None:
     one = cut.footage[0].source
     images = [image for _, image in read_frames(one, gray=True)]
     write_video(one, images[:3], 60.0)
-    ends, rates = uneven_footage(cut)
+    ends, stated, rates = uneven_footage(cut)
+    assert "recording.toml says rate_hz = 120, the video of cam01 60" in stated
     assert "cam01 ends after 3 frames, the longest camera after 4: the last 1 are left out" in ends
     assert "cam01 60, cam05 120" in rates
 
