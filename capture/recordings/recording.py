@@ -41,7 +41,7 @@ from calibration.foundation.tables import Table, read_toml
 __all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
 
 #: Tables of settings, one per stage.
-STAGES = ("silhouettes", "hull", "track", "skeleton", "report")
+STAGES = ("silhouettes", "hull", "track", "skeleton", "clean", "report")
 _KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "belt", "cameras", "meshes", "lengths", "notes", *STAGES)
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 

@@ -17,6 +17,7 @@ from vivarig.console.option_types import number, whole_number
 
 __all__ = [
     "STAGE_OPTIONS",
+    "CleanOptions",
     "HullOptions",
     "ReportOptions",
     "SilhouetteOptions",
@@ -200,6 +201,7 @@ class SkeletonOptions(StageOptions):
         cutoff: markers farther off than this many sd are wrong ones.
         smooth_s: time in which a joint may change its speed fully, s; 0: each frame alone.
         beads: whether X-ray beads hold their segments.
+        clean: whether the feet are made to stand, too, as `vivarig clean` does.
     """
 
     body: str | None = option(None, "mouse, rat or human, or a subject folder (default: the recording's)")
@@ -215,6 +217,30 @@ class SkeletonOptions(StageOptions):
         flag="smooth",
     )
     beads: bool = option(True, "leave results/beads.h5 aside: the skin alone (default: stiff springs)")
+    clean: bool = option(False, "write results/clean.h5, too: feet that stand still, as `vivarig clean` does")
+
+
+@dataclass(frozen=True)
+class CleanOptions(StageOptions):
+    """How the feet are made to stand.
+
+    Attributes:
+        feet: whether they are; otherwise the edits alone are done.
+        balance: whether the centre of mass follows what its support is moved by.
+        ramp_s: time in which a hold sets in and ends, s.
+        smooth_s: width of a low-pass on the correction, s; 0: none.
+    """
+
+    feet: bool = option(True, "leave the feet as they are: edits.toml alone")
+    balance: bool = option(False, "let the centre of mass follow its support")
+    ramp_s: float = option(
+        0.03, "time in which a hold sets in and ends, seconds (default 0.03)", read=number(least=0), metavar="S",
+        flag="ramp",
+    )  # fmt: skip
+    smooth_s: float = option(
+        0.0, "smooth the correction (not the motion) over this time, seconds (default 0: not at all)",
+        read=number(least=0), metavar="S", flag="smooth",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -233,6 +259,7 @@ STAGE_OPTIONS: Mapping[str, type[StageOptions]] = {
     "hull": HullOptions,
     "track": TrackOptions,
     "skeleton": SkeletonOptions,
+    "clean": CleanOptions,
     "report": ReportOptions,
 }
 

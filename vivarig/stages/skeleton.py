@@ -26,7 +26,8 @@ from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
 from tracking.subjects.skeleton import load_subject_skeleton
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
-from vivarig.stages.options import SkeletonOptions
+from vivarig.stages import clean
+from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
 from vivarig.stages.skeleton_blocks import BLOCK, fit_blocks
 from vivarig.xray.bead_springs import hold_beads, load_bead_springs
 
@@ -135,6 +136,10 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         report.lines.append(
             f"  beads: {len(beads.names)} X-ray beads hold their segments"
             f" ({', '.join(dict.fromkeys(beads.segments))}); the fit without them is kept beside it, for evaluate"
+        )
+    if options.clean:
+        report.lines.extend(
+            f"  clean: {line}" for line in clean.run(recording, own_options(recording, CleanOptions)).lines
         )
     return report
 

@@ -1,0 +1,191 @@
+"""Feet that stand: goals for the points of each sole, still while the foot stands and as before while it swings.
+
+Each stance keeps one place per point: the middle of where it was seen; in height one level for the whole motion, the
+middle of all its stances, below which it never sinks. Only joints of its own limb move. Towards the ends
+of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with condensation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.foundation.arrays import Bools, Floats
+from skeleton.analysis.belts import Belt
+from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, heel_points
+from skeleton.analysis.stances import least_median, runs_of
+from skeleton.inverse_kinematics.deformation import Constraint, balance_goal, limb_of
+from skeleton.tree.joint_tree import Pose, Skeleton
+
+__all__ = ["CONTACT", "IN_AIR", "FootPlants", "plant_feet"]
+
+CONTACT, IN_AIR, BALANCE = 10, 1, 5
+"""Priorities: a contact outranks the balance, that a foot in the air."""
+
+
+@dataclass(frozen=True, eq=False)
+class FootPlants:
+    """What the feet shall do.
+
+    Attributes:
+        constraints: one per point of a sole, and the balance.
+        contacts: of each foot as detected.
+        held: point name to the frames (T,) in which it is held.
+        level_mm: point name to the height it stands at; -inf if it never does.
+    """
+
+    constraints: tuple[Constraint, ...]
+    contacts: Mapping[str, Contacts]
+    held: Mapping[str, Bools]
+    level_mm: Mapping[str, float]
+
+
+def plant_feet(
+    skeleton: Skeleton,
+    raw: Floats,
+    rate_hz: float,
+    belt: Belt,
+    *,
+    heels: bool = False,
+    balance: bool = False,
+    ramp_s: float = 0.03,
+) -> FootPlants:
+    """Return constraints that make the feet of a motion (T, D) stand.
+
+    Args:
+        skeleton: the body.
+        raw: (T, D).
+        rate_hz: frames per second.
+        belt: how the ground moves.
+        heels: whether heels are held, too, from their strike until the toes stand: for motions whose feet are known
+            better than the rest. A captured foot's shape is not, and its heel then turns the whole leg.
+        balance: whether the centre of mass follows what its support is moved by.
+        ramp_s: time in which a hold sets in and ends.
+    """
+    pose = skeleton.forward(raw)
+    contacts = {
+        foot: detect_contacts(points, rate_hz, belt=belt) for foot, points in foot_points(skeleton, pose).items()
+    }
+    holds = {name: contacts[foot].states for foot, names in skeleton.floor_points.items() for name in names}
+    tracks = {point: belt.without(pose.points(*skeleton.points([point]))[:, 0], rate_hz) for point in holds}
+    levels = _levels(skeleton, tracks, holds)
+    ramp = max(1, round(ramp_s * rate_hz))
+    shifts = {p: _corrections(tracks[p], held, levels[p], ramp) for p, held in holds.items()}
+    priority = {point: np.where(held, CONTACT, IN_AIR) for point, held in holds.items()}
+    for foot, heel in heel_points(skeleton, pose).items() if heels else ():
+        name, toes = f"{foot.split('_')[0]}_heel", skeleton.floor_points[foot]
+        tracks[name] = belt.without(heel, rate_hz)
+        holds[name] = detect_contacts(heel, rate_hz, belt=belt).states
+        carried = np.mean([shifts[toe] for toe in toes], axis=0)
+        shifts[name] = carried + _held_still(tracks[name] + carried, holds[name], ramp)
+        # The heel alone holds from its strike to that of the toes; from there on they do, and it follows if it can.
+        alone = holds[name] & ~contacts[foot].states
+        priority[name] = np.where(alone, CONTACT, np.where(holds[name], CONTACT - 1, IN_AIR))
+    travel = belt.travel(rate_hz)
+    constraints = []
+    for point, track in tracks.items():
+        goals = track + shifts[point]
+        goals[:, :2] += travel
+        constraints.append(Constraint(point, point, goals, priority[point], joints=limb_of(skeleton, point)))
+    constraints += _kept_ankles(skeleton, pose)
+    if balance and constraints:
+        goal = balance_goal(skeleton, raw, np.mean(list(shifts.values()), axis=0))
+        legs = dict.fromkeys(joint for point in tracks for joint in limb_of(skeleton, point))
+        joints = (skeleton.joint_names[0], *legs)
+        constraints.append(Constraint("balance", "", goal, np.full(len(raw), BALANCE), "balance", joints))
+    return FootPlants(tuple(constraints), contacts, holds, levels)
+
+
+def _kept_ankles(skeleton: Skeleton, pose: Pose) -> list[Constraint]:
+    """Return what leaves the ankles of hind feet where they were seen, as far as the soles allow."""
+    names = [f"{foot.split('_')[0]}_ankle" for foot in skeleton.floor_points if not foot.endswith("fore")]
+    return [
+        Constraint(
+            name, name, pose.positions[:, skeleton.index(name)], np.zeros(len(pose), dtype=np.int64),
+            joints=limb_of(skeleton, name), wish=True,
+        )
+        for name in names
+        if name in skeleton.joint_names
+    ]  # fmt: skip
+
+
+def _levels(skeleton: Skeleton, tracks: Mapping[str, Floats], holds: Mapping[str, Bools]) -> dict[str, float]:
+    """Return the height each point of a sole stands at; -inf if the foot never does.
+
+    A foot's first point has the height of left and right together, as the floor is one; the others lie as in the rest
+    pose, where the sole is flat.
+    """
+    rest = skeleton.forward(skeleton.rest())
+    out: dict[str, float] = {}
+    for names in skeleton.floor_points.values():
+        kind = names[0].split("_", 1)[1]
+        alike = [tracks[p][holds[p], 2] for p in tracks if p.split("_", 1)[1] == kind and holds[p].any()]
+        flat = rest.points(*skeleton.points(list(names)))[0, :, 2]
+        level = float(np.mean([np.median(one) for one in alike])) if alike else -np.inf
+        out |= {name: level + float(height - flat[0]) for name, height in zip(names, flat, strict=True)}
+    return out
+
+
+def _held_still(track: Floats, held: Bools, ramp: int) -> Floats:
+    """Return (T, 3) what keeps a point at its middle place while it is held; nothing else."""
+    out = np.zeros_like(track)
+    for start, stop in runs_of(held):
+        weight = _ramps(start, stop, len(track), ramp)
+        out[start:stop] = weight[:, None] * (np.median(track[start:stop], axis=0) - track[start:stop])
+    return out
+
+
+def _ramps(start: int, stop: int, frames: int, ramp: int) -> Floats:
+    """(stop - start,) how firmly a stance holds: it sets in and ends softly, except at the motion's own ends."""
+    index = np.arange(start, stop)
+    rise = np.clip((index - start + 1) / (ramp + 1), 0.0, 1.0) if start > 0 else np.ones(len(index))
+    fall = np.clip((stop - index) / (ramp + 1), 0.0, 1.0) if stop < frames else np.ones(len(index))
+    return _soft(np.minimum(rise, fall))
+
+
+def _corrections(track: Floats, held: Bools, level: float, ramp: int) -> Floats:
+    """Return (T, 3) by how much a point is moved, in the ground's frame.
+
+    Held: to its place. Else by what its neighbouring stances are moved on the whole, and up where it is below its
+    level.
+    """
+    frames = len(track)
+    stances = runs_of(held)
+    weight = np.zeros(frames)
+    still = np.zeros((frames, 3))
+    middles, offsets = [], []
+    for start, stop in stances:
+        place = _place(track[start:stop])
+        place[2] = level
+        still[start:stop] = place - track[start:stop]
+        weight[start:stop] = _ramps(start, stop, frames, ramp)
+        middles += [start, stop - 1]
+        offsets += [np.median(still[start:stop], axis=0)] * 2
+    if not stances:
+        shift = np.zeros((frames, 3))
+    else:
+        share = np.arange(frames, dtype=np.float64)
+        shift = np.stack([_eased(share, np.array(middles), np.array(offsets)[:, axis]) for axis in range(3)], axis=1)
+    shift = weight[:, None] * still + (1.0 - weight[:, None]) * shift
+    if stances:
+        shift[:, 2] = np.maximum(shift[:, 2], level - track[:, 2])
+    return shift
+
+
+def _place(track: Floats) -> Floats:
+    """Return (3,) where a point stands: where it was most of the time, per axis (least median of squares)."""
+    return np.array([least_median(track[:, axis])[0] for axis in range(3)])
+
+
+def _soft(share: Floats) -> Floats:
+    return np.asarray(share * share * (3.0 - 2.0 * share))
+
+
+def _eased(at: Floats, knots: Floats, values: Floats) -> Floats:
+    """Interpolate between knots with smooth beginnings and ends; constant beyond them."""
+    which = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
+    width = np.maximum(knots[which + 1] - knots[which], 1e-9)
+    share = _soft(np.clip((at - knots[which]) / width, 0.0, 1.0))
+    return np.asarray((1.0 - share) * values[which] + share * values[which + 1])
