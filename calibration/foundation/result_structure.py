@@ -35,6 +35,12 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
         "landmarks": ("f", "T L 3"), "marker_names?": ("s", "M"), "marker_residuals?": ("f", "T M"),
         "cage_joint_names?": ("s", "K"), "cage_joints?": ("f", "T K 3"),
     },
+    "clean": {
+        "joint_names": ("s", "J"), "coordinate_names": ("s", "D"), "positions": ("f", "T J 3"),
+        "rotations": ("f", "T J 4"), "coordinates": ("f", "T D"), "raw/positions": ("f", "T J 3"),
+        "raw/coordinates": ("f", "T D"), "constraints/residual_mm": ("f", "T K"), "contacts/names": ("s", "F"),
+        "contacts/planted": ("b", "T F"),
+    },
     "beads": {
         "names": ("s", "B"), "cameras?": ("s", "C"), "bead_bones?": ("s", "B"), "positions": ("f", "T B 3"),
         "covariance?": ("f", "T B 3 3"), "pixels?": ("f", "T C B 2"), "filtered?": ("f", "T B 3"),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.result_files import create_results, text_array
+from calibration.geometry.transforms import quaternion_from_rotation
 from capture.recordings.recording import load_recording
 from skeleton.bodies import load_body
 from skeleton.motions import make_motion
@@ -27,9 +29,17 @@ def recording(tmp_path: Path) -> Path:
     (tmp_path / "meshes").mkdir()
     (tmp_path / "recording.toml").write_text('name = "w"\nrate_hz = 60.0\nmeshes = "meshes"\n')
     (tmp_path / "results").mkdir()
-    with h5py.File(tmp_path / "results" / "skeleton.h5", "w") as file:
-        file.attrs.update({"vivarig_version": 1, "stage": "skeleton", "body": "human", "rate_hz": 60.0})
-        file["coordinates"] = raw
+    pose = body.forward(raw)
+    with create_results(tmp_path / "results" / "skeleton.h5", stage="skeleton", parameters={}) as file:
+        file.attrs.update({"body": "human", "rate_hz": 60.0})
+        file["joint_names"] = text_array(list(body.joint_names))
+        file["coordinate_names"] = text_array(list(body.coordinate_names))
+        file["landmark_names"] = text_array(list(body.landmark_names))
+        file["joint_parents"], file["joint_offsets"] = body.parents, np.array([j.offset for j in body.joints])
+        file["coordinates"], file["positions"] = raw, pose.positions
+        file["rotations"] = quaternion_from_rotation(pose.rotations)
+        file["landmarks"] = body.landmarks(pose)[1]
+        file["sigma"], file["trust"] = np.ones(pose.positions.shape[:2]), np.zeros(60, dtype=np.uint8)
     return tmp_path
 
 
