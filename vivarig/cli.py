@@ -44,6 +44,7 @@ VERBS = {
     "xray": "undistort, calibrate, track and triangulate X-ray beads",
     "evaluate": "score results against truth, the HumanEva way",
     "report": "make the HTML report of a recording",
+    "film": "films of a recording with what was found drawn over it",
     "view": "look at a recording in 3D in the browser",
     "export": "write results in the formats of other tools",
     "convert": "convert rig and motion files between formats",
