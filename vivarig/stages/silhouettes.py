@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.cameras.rig import save_rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results, read_parameters
@@ -168,6 +169,11 @@ def summary(
             f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
     cameras = judge_cameras(recording)
+    mended = recording.results / "mended_rig.toml"
+    if cameras.mended is not None:
+        save_rig(cameras.mended, mended)
+    elif recording.rig_file != mended:
+        mended.unlink(missing_ok=True)  # of a run before
     lines += [f"  {line}" for line in cameras.lines]
     lines += [f"  note: {text}" for text in uneven_footage(recording)]
     if options.sheet is not None:

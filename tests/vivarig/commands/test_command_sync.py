@@ -74,7 +74,9 @@ def test_cameras_of_different_image_sizes_work_together(tmp_path: Path, capsys: 
         cv2.imwrite(str(image), np.where(small > 127, 255, 0).astype(np.uint8))
     assert main(["silhouettes", str(place), "--no-repair"]) == 2
     assert "--camera cam2 --scale 320x240" in capsys.readouterr().err
-    assert main(["convert", str(place / "rig.toml"), str(place / "rig.toml"), "--camera", "cam2", "--scale", "0.5"]) == 0
+    assert (
+        main(["convert", str(place / "rig.toml"), str(place / "rig.toml"), "--camera", "cam2", "--scale", "0.5"]) == 0
+    )
     report = tmp_path / "report.json"
     assert main(["silhouettes", str(place), "--no-repair", "--json", str(report)]) == 0
     checks = json.loads(report.read_text())["camera_checks"]
