@@ -14,6 +14,7 @@ import numpy as np
 from calibration.cameras.rig import save_rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
 from capture.recordings.masks import (
@@ -126,7 +127,7 @@ def join(job: Job) -> CommandReport:
 def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, object]) -> Floats:
     """Copy rows of silhouette files into one, a few frames at a time; return (T, C) the areas, px."""
     with open_results(pieces[0][0], stage="silhouettes") as file:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         sizes = [tuple(int(file[f"cameras/{name}"].attrs[key]) for key in ("width", "height")) for name in names]
         parameters = {**read_parameters(file), **changed}
         matte = has_mattes(file)
