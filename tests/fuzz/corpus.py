@@ -42,6 +42,10 @@ from skeleton.model_files.osim import read_ik_setup, read_osim
 from skeleton.motion_files import JointMotion, MarkerSeries, read_motion, write_motion
 from skeleton.motion_files.acclaim import write_acclaim
 from skeleton.motion_files.motions import CoordinateSeries
+from skeleton.pose_spaces.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space, save_pose_space
+from skeleton.pose_spaces.rotation_tree import RotationTree
+from skeleton.pose_spaces.vpg_files import read_vpg, write_vpg
 from tracking.beads.store import load_maps, load_tracks
 from tracking.beads.xmalab_files import read_deeplabcut, read_points_2d, read_points_3d, read_rigid_body
 from tracking.priors.files import load_prior
@@ -54,6 +58,7 @@ from tracking.subjects.subject import builtin_subject, load_subject, save_subjec
 from vivarig.evaluation.scores import load_estimate, load_joint_map
 from vivarig.jobs.fingerprints import Ledger
 from vivarig.results.findings import load_findings
+from vivarig.stages.edits import load_edits
 
 __all__ = ["READERS", "Reader"]
 
@@ -345,6 +350,26 @@ def _subjects() -> None:
     READERS["prior"] = Reader("a.npz", prior, read_prior, ("load_prior", "read_npz"))
 
 
+def _spaces() -> None:
+    rng = np.random.default_rng(5)
+    turns = np.tile(np.eye(3), (30, 3, 1, 1))
+
+    def vpg(path: Path) -> None:
+        tree = RotationTree(("a", "b", "c"), np.array([-1, 0, 1]), np.eye(3) * 50, "z")
+        write_vpg(code_motion(tree, turns, rng.normal(0, 5, (30, 3)), rate_hz=100.0, step_mm=1.0), path)
+
+    def space(path: Path) -> None:
+        known = PoseSpace(
+            "mouse", ("a", "b"), np.array([1]), np.tile(np.eye(3), (2, 1, 1)), np.eye(3)[:, :2], np.ones(2), 3.0, 9
+        )
+        save_pose_space(known, path)
+
+    edit = '[[edit]]\npoint = "nose"\nframes = [3, 9]\nplace = [1.0, 2.0, 3.0]\nmode = "absolute"\n'
+    READERS["vpg"] = Reader("a.vpg", vpg, lambda p: decode_motion(read_vpg(p)), ("read_vpg",))
+    READERS["pose space"] = Reader("a.npz", space, load_pose_space, ("load_pose_space",))
+    READERS["edits"] = Reader("a.toml", _written(edit), load_edits, ("load_edits",))
+
+
 def _recording(path: Path) -> None:
     path.mkdir()
     rig = ring(2)
@@ -460,5 +485,5 @@ def _own() -> None:
     READERS["truth"] = Reader("truth.h5", _truth, load_truth, ("load_truth",))
 
 
-for _register in (_rigs, _motions, _meshes, _images, _tables, _subjects, _own):
+for _register in (_rigs, _motions, _meshes, _images, _tables, _subjects, _spaces, _own):
     _register()

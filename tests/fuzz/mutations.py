@@ -8,6 +8,7 @@ import re
 import shutil
 import tomllib
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def damage(path: Path, rng: Rng) -> str:
     head = path.read_bytes()[:8]
     if head.startswith(b"\x89HDF"):
         ways += [hdf5] * 8
+    elif head.startswith(b"VPG"):
+        ways += [sealed] * 8
     elif head.startswith(b"PK"):
         ways += [archive] * 8
     elif path.suffix == ".json" or path.suffix == ".toml":
@@ -107,6 +110,14 @@ def sizes(path: Path, rng: Rng) -> str:
     content[at : at + width] = (value % 2 ** (8 * width)).to_bytes(width, str(rng.choice(["little", "big"])))  # type: ignore[arg-type]
     path.write_bytes(content)
     return f"{width} bytes at {at} set to {value}"
+
+
+def sealed(path: Path, rng: Rng) -> str:
+    """Damage a file that ends with a check sum, and set that right."""
+    how = flip(path, rng)
+    content = path.read_bytes()[:-4]
+    path.write_bytes(content + zlib.crc32(content).to_bytes(4, "little"))
+    return f"{how}, check sum right"
 
 
 def text(path: Path, rng: Rng) -> str:

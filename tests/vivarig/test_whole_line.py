@@ -225,7 +225,7 @@ def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) 
     # The browser's own settings have other names; ours are numbered by their server, in its order, after "play".
     boxes = "[...document.querySelectorAll('input[type=checkbox]')].filter(box => /^[0-9a-f]{8}-/.test(box.id))"
     try:
-        with open_page(f"http://127.0.0.1:{viewer.port}", tmp_path / "profile") as page:
+        with open_page(viewer.address, tmp_path / "profile") as page:
             wait_for(lambda: page.value(f"{boxes}.length == {1 + len(viewer._toggles)} && {SLIDER} !== null"))
             for at, (name, toggle) in enumerate(viewer._toggles.items(), start=1):
                 before = toggle.value
