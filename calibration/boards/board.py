@@ -13,7 +13,6 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text, write_text
 
@@ -169,7 +168,6 @@ def marker_dictionary(name: str) -> Any:
     return cv2.aruco.getPredefinedDictionary(getattr(cv2.aruco, name))
 
 
-@guarded("a description of boards")
 def load_boards(path: Path | str) -> tuple[Board, ...]:
     """Read the boards a TOML file describes: ours, Anipose's config.toml, sleap-anipose's or Caliscope's."""
     try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
-from calibration.foundation.once import once
 from tracking.adapting.scale_search import Found, make_solver
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.markers import COMMON
@@ -28,6 +26,7 @@ from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig
+from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import BodyShape, shape_groups
 from tracking.subjects.shaped import Shaped, Shaper
@@ -48,6 +47,8 @@ LONGER = 1e-3
 """Growth of a length's logarithm for its derivative."""
 FEWEST = 4
 """Frames without which nothing is estimated."""
+POOR = 0.82
+"""Overlap below which a frame says nothing of the shape, however few there are."""
 GAIN = 0.003
 """Rise of the overlap in held-out frames below which the plain body stays."""
 
@@ -154,15 +155,16 @@ def adapt_shape(
 def _plain_fits(
     solver: FrameSolver, rig: Rig, looks: dict[int, Observation], known: Sequence[Found], up: Floats
 ) -> dict[int, FrameFit]:
-    """Find the plain body in each frame that two cameras see."""
+    """Find the plain body in each frame that two cameras see, each limb for itself where need be."""
     finder = Finder(solver, rig, up, poses=40)
+    limbs = LimbMender(solver)
     at = {found.frame: found for found in known}
     fits: dict[int, FrameFit] = {}
     for frame, look in looks.items():
         if frame in at:
-            fits[frame] = once("settled", partial(_settled, solver, look, at[frame].pose, at[frame].latent))
+            fits[frame] = limbs.mended(look, _settled(solver, look, at[frame].pose, at[frame].latent))
         elif look.seen >= 2:
-            fits[frame] = once("found", partial(finder.find, look, keep=6, finish=2))[0]
+            fits[frame] = limbs.mended(look, finder.find(look, keep=6, finish=2)[0])
     return fits
 
 
@@ -174,11 +176,20 @@ def _settled(solver: FrameSolver, look: Observation, pose: QuadPose, latent: Flo
 
 
 def _chosen(fits: dict[int, FrameFit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Frames to estimate from, and every third to decide by: those that fit about as well as the best."""
+    """Frames to estimate from, and every third to decide by: those that fit about as well as the best.
+
+    Lively motion fits unevenly: as many frames as are needed are taken, the best ones, if they fit at all.
+    """
     if not fits:
         return (), ()
     best = max(fit.agreement for fit in fits.values())
-    good = sorted(frame for frame, fit in fits.items() if fit.agreement > best - 0.06)
+    order = sorted(fits, key=lambda frame: -fits[frame].agreement)
+    needed = set(order[: FEWEST + FEWEST // 2])
+    good = sorted(
+        frame
+        for frame, fit in fits.items()
+        if fit.agreement > best - 0.06 or (frame in needed and fit.agreement > POOR)
+    )
     return tuple(f for k, f in enumerate(good) if k % 3 != 1), tuple(good[1::3])
 
 
@@ -204,12 +215,15 @@ def _search(
         robust = ROUNDS[turn]
         solver = make_solver(shaped.subject, rig, replace(settings, robust=robust))
         logs = shaped.shape.logs
+        hessian, gradient = stiffness.copy(), stiffness @ (logs - middle)
         # The flesh grows with the factor, so its derivative by the logarithm does too.
         grown = np.exp(logs - middle)[count:, None, None] * fields
         longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
-        measure = partial(_measured, solver, looks, fits, shaped, grown, longer)
-        fits, more_hessian, more_gradient = once("shape", measure)
-        hessian, gradient = stiffness + more_hessian, stiffness @ (logs - middle) + more_gradient
+        for frame in fits:
+            fit = solver.fit(looks[frame], fits[frame].pose, fits[frame].latent, latent_steps=False)
+            more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
+            hessian, gradient = hessian + more[0], gradient + more[1]
+            fits[frame] = fit
         step = np.zeros(len(logs))
         covariance = np.linalg.inv(hessian[np.ix_(free, free)])
         step[free] = np.clip(-covariance @ gradient[free], -MOST, MOST)
@@ -219,25 +233,6 @@ def _search(
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
     return shaped, sigma
-
-
-def _measured(
-    solver: FrameSolver,
-    looks: dict[int, Observation],
-    fits: dict[int, FrameFit],
-    shaped: Shaped,
-    grown: Floats,
-    longer: list[QuadRig],
-) -> tuple[dict[int, FrameFit], Floats, Floats]:
-    """Fit the poses once more, and sum what they say of the shape: Hessian and gradient."""
-    moved: dict[int, FrameFit] = {}
-    hessian, gradient = np.zeros(()), np.zeros(())
-    for frame, before in fits.items():
-        fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
-        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
-        hessian, gradient = hessian + more[0], gradient + more[1]
-        moved[frame] = fit
-    return moved, hessian, gradient
 
 
 def _stiffness(body: str) -> Floats:

@@ -27,8 +27,9 @@ WEAK = 4.0
 from one side only, thousandths."""
 HIDDEN_ROUGH, SHOWN = 10.0, 2.0
 """The same for a limb that fewer than two views show apart from the rest: the body's outline may pass for its own."""
-AMBIGUOUS = 0.04
-"""Lead over another place of the limb, below which either may be right."""
+AMBIGUOUS, HIDDEN_AMBIGUOUS = 0.06, 0.10
+"""Lead over another place of the limb, below which either may be right; and for a limb that fewer than two views show
+apart from the rest."""
 REACH = 250.0
 """How far off a limb is that is explained by nothing, thousandths of the size: what doubt adds to its sigma."""
 
@@ -56,8 +57,9 @@ def judge_limbs(record: LimbRecord, *, unit: float) -> tuple[Ints, Ints]:
     mark(off & hidden, Trust.DOUBTFUL, Reason.HIDDEN)
     mark(off, Trust.DOUBTFUL, Reason.OUTLINE_OFF)
     mark(np.nan_to_num(record.weak) > WEAK * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
-    # The trunk has no rivals (NaN); a limb that no view shows apart has no lead either.
-    mark(np.nan_to_num(record.lead, nan=1.0) < AMBIGUOUS, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
+    mark(hidden & ((lead < HIDDEN_AMBIGUOUS) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
+    mark(lead < AMBIGUOUS, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     return trust, reason
 
 

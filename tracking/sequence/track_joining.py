@@ -22,8 +22,7 @@ from calibration.foundation.result_files import create_results, open_results
 from tracking.limbs.evidence import LimbRecord
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
-from tracking.sequence.tracker import judge_track
-from tracking.sequence.trust import Reason, Trust
+from tracking.sequence.trust import Reason, Trust, judge_track
 
 __all__ = ["SEAM_TOLERANCE", "Piece", "Seam", "compare", "join_tracks", "mean_agreement", "pose_at"]
 

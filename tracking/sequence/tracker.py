@@ -24,20 +24,17 @@ from calibration.geometry.transforms import rotation_from_vector, vector_from_ro
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
-from tracking.limbs.chains import limbs_of
-from tracking.limbs.evidence import LimbEvidence, LimbRecord
-from tracking.limbs.search import LimbSearch
+from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import ROUGH, frames_with_limbs, judge_limbs
+from tracking.sequence.limb_mending import LimbMender, better
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
 from tracking.sequence.rivals import follow_rival
-from tracking.sequence.trust import Reason, Trust, judge
+from tracking.sequence.trust import Reason, Trust, judge_track
 from tracking.terms.texture import bind_tracks
 
-__all__ = ["Track", "Tracker", "TrackerSettings", "judge_track"]
-
-_ROWS = 4096
+__all__ = ["Track", "Tracker", "TrackerSettings"]
 
 
 @dataclass(frozen=True)
@@ -56,9 +53,6 @@ class TrackerSettings:
             thousandths.
         mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
             above or below it, thousandths.
-        limb: a limb explained worse than this (`LimbSight.bad`), or whose outline is rough enough to be doubted, is
-            looked for alone.
-        limb_starts: poses of a limb that are fitted then.
         believed: a given pose that overlaps less than this is doubted, and the subject looked for.
         sure: a start that beats its rivals by less is looked at again elsewhere.
         again: where in the sequence that is done.
@@ -76,8 +70,6 @@ class TrackerSettings:
     mark_gate: float = 40.0
     mark_hold: float = 200.0
     mark_lift: float = 15.0
-    limb: float = 0.012
-    limb_starts: int = 4
     believed: float = 0.85
     sure: float = 0.02
     again: tuple[float, ...] = (0.15, 0.85, 0.5)
@@ -154,9 +146,7 @@ class Tracker:
         self.settings = settings or TrackerSettings()
         self._centres = np.array([camera.centre for camera in rig.cameras])
         self.finder = Finder(solver, rig, np.array([0.0, 0.0, 1.0]) if up is None else up)
-        self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.rig))
-        self._limb_search = LimbSearch(self.evidence)
-        self._patience = Patience(len(self.evidence.limbs))
+        self.limbs = LimbMender(solver)
 
     def track(
         self,
@@ -202,10 +192,10 @@ class Tracker:
         else:
             first, lead = self._start(observe, frames, start, fits)
         if self.settings.restarts and (found := fits[first]) is not None:
-            fits[first] = self.mend_limbs(observe(first), found)
+            fits[first] = self.limbs.mended(observe(first), found)
         done = 1
         for way in (1, -1):
-            self._patience.forget()
+            self.limbs.forget()
             before: FrameFit | None = None
             current = fits[first]
             level = [fits[first].agreement] if fits[first] is not None else []  # type: ignore[union-attr]
@@ -265,17 +255,12 @@ class Tracker:
         """Fit the start frame from a pose given from elsewhere, and look for the subject where that fits badly."""
         fit = self.solver.fit(observation, *guess)
         if fit.agreement < self.settings.believed and observation.seen >= 2:
-            fit = _better(fit, self._found(observation)[0])
+            fit = better(fit, self._found(observation)[0])
         return fit
 
     def _found(self, observation: Observation) -> tuple[FrameFit, float]:
         """Look for the subject in a frame, rivals mended limb by limb; see `Finder.find`."""
-
-        def mend(look: Observation, fit: FrameFit) -> FrameFit:
-            self._patience.forget()
-            return self.mend_limbs(look, fit)
-
-        return self.finder.find(observation, mend=mend if self.settings.restarts else None)
+        return self.finder.find(observation, mend=self.limbs.mended if self.settings.restarts else None)
 
     def _next(
         self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]
@@ -295,44 +280,14 @@ class Tracker:
                 self.solver.fit(observation, start, current.latent),
                 self.solver.fit(observation, current.pose, current.latent, latent_steps=False),
             ):
-                best = _better(best, other)
+                best = better(best, other)
         if best.agreement < usual - settings.restart:
             for proposal in self.finder.around(observation, best.pose, headings=(0.0, 0.35, -0.35))[:3]:
-                best = _better(best, self.solver.fit(observation, proposal.pose, proposal.latent))
+                best = better(best, self.solver.fit(observation, proposal.pose, proposal.latent))
         if best.agreement < usual - settings.search:
             found, _ = self.finder.find(observation, keep=8, finish=2)
-            best = _better(best, found)
-        return self.mend_limbs(observation, best)
-
-    def mend_limbs(self, observation: Observation, fit: FrameFit, beside: tuple[FrameFit | None, ...] = ()) -> FrameFit:
-        """Look for the limbs that the silhouettes contradict, worst first: as in frames beside, and anew."""
-        bad = self._badness(observation, fit)
-        for limb in np.argsort(-bad, kind="stable"):
-            if bad[limb] < self.settings.limb:
-                break
-            starts = [
-                self.evidence.limbs.moved(fit.pose, int(limb), other.pose) for other in beside if other is not None
-            ]
-            anew = self._patience.allows(int(limb))
-            if anew:
-                starts += self._limb_search.propose(observation, fit.pose, int(limb), self.settings.limb_starts)
-            best = fit
-            for trial in self._limb_search.fit(observation, starts):
-                best = _better(best, trial)
-            if anew:
-                self._patience.note(int(limb), best is not fit)
-            if best is not fit:
-                fit = best
-                bad = np.minimum(bad, self._badness(observation, fit))
-        return fit
-
-    def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
-        """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
-        rough = self.evidence.outlines(observation, fit.pose)[0] / (ROUGH * self.solver.unit)
-        bad = self.evidence.sight(observation, fit.pose).bad
-        both = np.maximum(bad, self.settings.limb * np.nan_to_num(rough))
-        both[0] = 0.0
-        return np.asarray(both)
+            best = better(best, found)
+        return self.limbs.mend(observation, best)
 
     def _look_again(
         self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
@@ -372,7 +327,7 @@ class Tracker:
         """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved."""
         known = [fit.agreement for fit in fits if fit is not None]
         usual = float(np.median(known))
-        improved = self._repair_limbs(observe, fits)
+        improved = self.limbs.repair(observe, fits)
         order = range(len(fits))
         for way, frames in ((1, order), (-1, reversed(order))):
             for frame in frames:
@@ -385,25 +340,10 @@ class Tracker:
                 if fit.agreement > usual - self.settings.retry or other.agreement < fit.agreement:
                     continue
                 trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False)
-                better = _better(fit, trial)
-                if better is trial:
+                kept = better(fit, trial)
+                if kept is trial:
                     fits[frame] = trial
                     improved = True
-        return improved
-
-    def _repair_limbs(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
-        """Try limbs that the silhouettes contradict as they are in the frames beside, from both ends of a stretch."""
-        improved = False
-        self._patience.forget()
-        for way in (1, -1):
-            for frame in range(len(fits))[::way]:
-                fit = fits[frame]
-                beside = frame - way
-                if fit is None or not 0 <= beside < len(fits):
-                    continue
-                better = self.mend_limbs(observe(frame), fit, (fits[beside],))
-                improved |= better is not fit
-                fits[frame] = better
         return improved
 
     def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
@@ -478,84 +418,15 @@ class Tracker:
             overlap[frame], residual[frame] = fit.overlap, fit.residual
             variance[frame], departure[frame] = fit.variance, fit.departure
         trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
-        record = self._limb_record(observe, fits)
+        record = self.limbs.record(observe, fits)
         limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit)
         trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
             rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason,
-            self.evidence.limbs.names, record, limb_trust, limb_reason, first, lead, tuple(fits),
+            self.limbs.evidence.limbs.names, record, limb_trust, limb_reason, first, lead, tuple(fits),
         )  # fmt: skip
-
-    def _limb_record(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> LimbRecord:
-        """What the silhouettes say of every limb in every frame."""
-        record = LimbRecord.empty(len(fits), len(self.evidence.limbs))
-        for frame, fit in enumerate(fits):
-            if fit is None:
-                continue
-            observation = observe(frame)
-            sight = self.evidence.sight(observation, fit.pose)
-            record.bad[frame], record.views[frame] = sight.bad, sight.views
-            record.outside[frame], record.missing[frame] = sight.worst
-            record.residual[frame], record.weak[frame] = self.evidence.outlines(observation, fit.pose)
-            record.lead[frame] = self._limb_search.leads(observation, fit.pose)
-        return record
-
-
-def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:
-    """Judge every frame of a tracked sequence against the sequence as a whole.
-
-    Args:
-        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm, an array or
-            a dataset of a file, read a few rows at a time; NaN where not tracked.
-        lead: (T,) by how much the start that a frame goes back to beat its best rival.
-        unit: one thousandth of the subject's size, mm.
-
-    Returns:
-        trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
-    """
-    count = len(overlap)
-    motion, missing = np.full(count, np.nan), np.zeros(count, np.bool_)
-    for first in range(0, count, _ROWS):
-        rows = np.asarray(centres[max(first - 1, 0) : first + _ROWS])
-        missing[first : first + _ROWS] = ~np.isfinite(rows[-min(_ROWS, count - first) :]).all(axis=(1, 2))
-        motion[max(first, 1) : first + _ROWS] = np.linalg.norm(np.diff(rows, axis=0), axis=-1).mean(axis=1)
-    if count > 1:
-        usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
-        motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
-    verdicts = judge(overlap, departure, motion)
-    trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
-    trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
-    unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))
-    trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
-    return trust, reason
-
-
-def _better(first: FrameFit, second: FrameFit) -> FrameFit:
-    """The fit with the higher overlap, less what it pays for leaving the prior."""
-    return second if second.score > first.score + 1e-4 else first
-
-
-class Patience:
-    """How often a limb is looked for anew: after a search in vain the next ones are ever rarer."""
-
-    def __init__(self, limbs: int) -> None:
-        self._wait, self._left = np.zeros(limbs, np.int64), np.zeros(limbs, np.int64)
-
-    def forget(self) -> None:
-        """Begin afresh."""
-        self._wait[:], self._left[:] = 0, 0
-
-    def allows(self, limb: int) -> bool:
-        """Say whether a limb may be looked for in this frame."""
-        self._left[limb] -= 1
-        return bool(self._left[limb] < 0)
-
-    def note(self, limb: int, found: bool) -> None:
-        """Remember whether a search brought anything."""
-        self._wait[limb] = 0 if found else min(2 * int(self._wait[limb]) + 1, 15)
-        self._left[limb] = self._wait[limb]
 
 
 def _away(pose: QuadPose, other: QuadPose) -> Floats:

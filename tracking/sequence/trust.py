@@ -16,7 +16,9 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.trust import Trust
 
-__all__ = ["Reason", "Trust", "Verdicts", "judge", "plausible_size"]
+__all__ = ["Reason", "Trust", "Verdicts", "judge", "judge_track", "plausible_size"]
+
+_ROWS = 4096
 
 #: Least and greatest size of a subject against the built-in body. Larger ones explain something else: a person of 2.1 m
 #: or more is a person with a chair. Rodents grow, and there are many strains: the limits only catch what is absurd.
@@ -101,6 +103,35 @@ def judge(
     mark(np.nan_to_num(jump) > 8.0, Trust.DOUBTFUL, Reason.JUMP)
     mark(seen < min_views, Trust.LOST, Reason.TOO_FEW_VIEWS)
     return Verdicts(trust, reason)
+
+
+def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:
+    """Judge every frame of a tracked sequence against the sequence as a whole.
+
+    Args:
+        overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm, an array or
+            a dataset of a file, read a few rows at a time; NaN where not tracked.
+        lead: (T,) by how much the start that a frame goes back to beat its best rival.
+        unit: one thousandth of the subject's size, mm.
+
+    Returns:
+        trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
+    """
+    count = len(overlap)
+    motion, missing = np.full(count, np.nan), np.zeros(count, np.bool_)
+    for first in range(0, count, _ROWS):
+        rows = np.asarray(centres[max(first - 1, 0) : first + _ROWS])
+        missing[first : first + _ROWS] = ~np.isfinite(rows[-min(_ROWS, count - first) :]).all(axis=(1, 2))
+        motion[max(first, 1) : first + _ROWS] = np.linalg.norm(np.diff(rows, axis=0), axis=-1).mean(axis=1)
+    if count > 1:
+        usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
+        motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
+    verdicts = judge(overlap, departure, motion)
+    trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
+    trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
+    unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))
+    trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
+    return trust, reason
 
 
 def plausible_size(body: str, scale: float) -> bool:

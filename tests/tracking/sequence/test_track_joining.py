@@ -44,7 +44,8 @@ def part(
             ("lead", lead),
         ):
             file.attrs[key] = value
-        for name in ("quad_names", "marker_names", "cage_joint_names", "reasons", "limb_names", "limb_joint_names"):
+        file["quad_names"] = text_array(list("abc"))
+        for name in ("marker_names", "cage_joint_names", "reasons", "limb_names", "limb_joint_names"):
             file[name] = text_array(["a"])
         for name in ("limb_joints", "marker_limbs", "cage_joint_limbs"):
             file[name] = np.zeros((1, 1), np.uint8)

@@ -1,0 +1,111 @@
+"""Limbs of a sequence: looked for again where the silhouettes contradict them, and what is seen of them in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.limbs.chains import limbs_of
+from tracking.limbs.evidence import LimbEvidence, LimbRecord
+from tracking.limbs.search import LimbSearch
+from tracking.observations.contours import Observation
+from tracking.sequence.limb_trust import DOUBT, ROUGH
+
+__all__ = ["LimbMender", "better"]
+
+STARTS = 4
+"""Poses of a limb that are fitted when it is looked for anew."""
+HIDE = 0.8
+"""A second attempt at a limb shows at least this share of what was shown of it."""
+LONGEST_WAIT = 15
+"""Frames, at most, until a limb that was looked for in vain is looked for again."""
+
+
+def better(first: FrameFit, second: FrameFit) -> FrameFit:
+    """Return the fit with the higher overlap, less what it pays for leaving the prior."""
+    return second if second.score > first.score + 1e-4 else first
+
+
+class LimbMender:
+    """Looks for the limbs of one solver's subject, ever more rarely while that is in vain."""
+
+    def __init__(self, solver: FrameSolver) -> None:
+        self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.rig))
+        self.search = LimbSearch(self.evidence)
+        count = len(self.evidence.limbs)
+        self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
+
+    def forget(self) -> None:
+        """Begin afresh: no search was in vain yet."""
+        self._wait[:], self._left[:] = 0, 0
+
+    def mended(self, observation: Observation, fit: FrameFit) -> FrameFit:
+        """Look for the limbs that the silhouettes of a frame by itself contradict."""
+        self.forget()
+        return self.mend(observation, fit)
+
+    def mend(self, observation: Observation, fit: FrameFit, beside: FrameFit | None = None) -> FrameFit:
+        """Look for the limbs that the silhouettes contradict, worst first: as in the frame beside, and anew."""
+        bad = self._badness(observation, fit)
+        for limb in map(int, np.argsort(-bad, kind="stable")):
+            if bad[limb] < DOUBT:
+                break
+            starts = [] if beside is None else [self.evidence.limbs.moved(fit.pose, limb, beside.pose)]
+            self._left[limb] -= 1
+            anew = self._left[limb] < 0
+            if anew:
+                starts += self.search.propose(observation, fit.pose, limb, STARTS)
+            best, shown = fit, self._shown(observation, fit, limb)
+            for trial in self.search.fit(observation, starts):
+                # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
+                if self._shown(observation, trial, limb) >= HIDE * shown:
+                    best = better(best, trial)
+            if anew:
+                self._wait[limb] = 0 if best is not fit else min(2 * int(self._wait[limb]) + 1, LONGEST_WAIT)
+                self._left[limb] = self._wait[limb]
+            if best is not fit:
+                fit = best
+                bad = np.minimum(bad, self._badness(observation, fit))
+        return fit
+
+    def repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
+        """Try contradicted limbs as they are in the frames beside, from both ends of a stretch; say if any improved."""
+        improved = False
+        self.forget()
+        for way in (1, -1):
+            for frame in range(len(fits))[::way]:
+                fit, beside = fits[frame], frame - way
+                if fit is None or not 0 <= beside < len(fits):
+                    continue
+                found = self.mend(observe(frame), fit, fits[beside])
+                improved |= found is not fit
+                fits[frame] = found
+        return improved
+
+    def record(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> LimbRecord:
+        """What the silhouettes say of every limb in every frame."""
+        record = LimbRecord.empty(len(fits), len(self.evidence.limbs))
+        for frame, fit in enumerate(fits):
+            if fit is None:
+                continue
+            observation = observe(frame)
+            sight = self.evidence.sight(observation, fit.pose)
+            record.bad[frame], record.views[frame] = sight.bad, sight.views
+            record.outside[frame], record.missing[frame] = sight.worst
+            record.residual[frame], record.weak[frame] = self.evidence.outlines(observation, fit.pose)
+            record.lead[frame] = self.search.leads(observation, fit.pose)
+        return record
+
+    def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+        """Share of a limb that the rest of the body does not cover, mean of the views."""
+        return float(np.nan_to_num(self.evidence.sight(observation, fit.pose).apart[limb]).mean())
+
+    def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
+        """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
+        rough = self.evidence.outlines(observation, fit.pose)[0] / (ROUGH * self.evidence.solver.unit)
+        bad = np.maximum(self.evidence.sight(observation, fit.pose).bad, DOUBT * np.nan_to_num(rough))
+        bad[0] = 0.0
+        return np.asarray(bad)

@@ -1,4 +1,0 @@
-"""Films of a recording with what was found drawn over it.
-
-Imports `results` and `report` (its pictures).
-"""
