@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check clean
+.PHONY: demo test check clean fuzz drill
 
 demo: $(VENV)/.installed
 	$(BIN)/vivarig demo
@@ -17,6 +17,13 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# For hours: FILES=1000000 make fuzz
+fuzz: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/fuzz/driver.py --files $${FILES:-20000} --seed $${SEED:-0} --keep fuzz_harm
+
+drill: $(VENV)/.installed-test
+	$(BIN)/python tests/drills/drill.py --kills $${KILLS:-300} --pairs $${PAIRS:-60} --disks $${DISKS:-40}
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

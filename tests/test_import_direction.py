@@ -22,8 +22,8 @@ ORDER = (
     "tracking.quads", "tracking.priors", "tracking.subjects", "tracking.observations", "tracking.terms",
     "tracking.fitting", "tracking.limbs", "tracking.sequence", "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
-    "vivarig.report", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage",
-    "vivarig.viewer", "vivarig.api", "vivarig.commands", "vivarig.cli",
+    "vivarig.report", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",
+    "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api", "vivarig.commands", "vivarig.cli",
 )  # fmt: skip
 PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
 #: Packages that do not import each other although one stands before the other: none but these may.

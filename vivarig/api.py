@@ -18,7 +18,6 @@ from vivarig.evaluation.scores import common_joints, load_estimate, load_joint_m
 from vivarig.export.files import ExportOptions, export_file
 from vivarig.jobs.cutting import LENGTH
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
-from vivarig.pipeline.stages import run_whole
 from vivarig.pipeline.standalone import run_one_stage
 from vivarig.results.findings import Findings, load_findings
 from vivarig.stages.options import (
@@ -75,13 +74,13 @@ def silhouettes(
 ) -> CommandReport:
     """Cut the subject out of the videos (``vivarig silhouettes``)."""
     recording = load_recording(folder)
-    return run_whole(recording, options or own_options(recording, SilhouetteOptions), workers)
+    return run_one_stage("silhouettes", recording, options or own_options(recording, SilhouetteOptions), workers)
 
 
 def hull(folder: Path | str, options: HullOptions | None = None, *, workers: int | None = None) -> CommandReport:
     """Reconstruct the visual hulls (``vivarig hull``)."""
     recording = load_recording(folder)
-    return run_whole(recording, options or own_options(recording, HullOptions), workers)
+    return run_one_stage("hull", recording, options or own_options(recording, HullOptions), workers)
 
 
 def track(folder: Path | str, options: TrackOptions | None = None, *, workers: int | None = None) -> CommandReport:
@@ -93,13 +92,13 @@ def track(folder: Path | str, options: TrackOptions | None = None, *, workers: i
 def skeleton_fit(folder: Path | str, options: SkeletonOptions | None = None) -> CommandReport:
     """Recover the skeleton (``vivarig skeleton``; named so because `skeleton` is a package)."""
     recording = load_recording(folder)
-    return run_whole(recording, options or own_options(recording, SkeletonOptions))
+    return run_one_stage("skeleton", recording, options or own_options(recording, SkeletonOptions))
 
 
 def report(folder: Path | str, options: ReportOptions | None = None) -> CommandReport:
     """Make the HTML report (``vivarig report``)."""
     recording = load_recording(folder)
-    return run_whole(recording, options or own_options(recording, ReportOptions))
+    return run_one_stage("report", recording, options or own_options(recording, ReportOptions))
 
 
 def run(

@@ -1,6 +1,7 @@
 """The command line: ``vivarig <verb>``; one module per verb under ``vivarig/commands``.
 
-Exit codes: 0 done, 1 done but quality below its own threshold (said which), 2 bad input.
+Exit codes: 0 done, 1 done but quality below its own threshold (said which), 2 bad input, 130 stopped by Ctrl-C, 143
+terminated.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-
-from threadpoolctl import threadpool_limits
+from typing import TYPE_CHECKING
 
 from calibration.foundation.errors import VivarigError, nearest, one_line
-from vivarig.console.reporting import CommandReport, write_json
+from vivarig.console.signals import end_on_signals
 from vivarig.version import __version__
+
+if TYPE_CHECKING:
+    from vivarig.console.reporting import CommandReport
 
 __all__ = ["VERBS", "main"]
 
@@ -41,6 +44,7 @@ VERBS = {
     "xray": "undistort, calibrate, track and triangulate X-ray beads",
     "evaluate": "score results against truth, the HumanEva way",
     "report": "make the HTML report of a recording",
+    "film": "films of a recording with what was found drawn over it",
     "view": "look at a recording in 3D in the browser",
     "export": "write results in the formats of other tools",
     "convert": "convert rig and motion files between formats",
@@ -81,6 +85,8 @@ def _parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and words[:1] != ["view"]:  # whose way to end is Ctrl-C
+        end_on_signals(f"vivarig {words[0]}" if words and words[0] in VERBS else "vivarig")
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return 0 if words else 2
@@ -92,6 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"vivarig: unknown verb '{verb}'; {nearest(verb, VERBS)}", file=sys.stderr)
         return 2
     try:
+        from threadpoolctl import threadpool_limits
+
+        from vivarig.console.reporting import write_json
+
         module = importlib.import_module(f"vivarig.commands.{verb}")  # takes seconds: may be interrupted too
         args = _parser(verb, module).parse_args(words[1:])
         logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")

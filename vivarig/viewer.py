@@ -13,6 +13,7 @@ from calibration.geometry.transforms import quaternion_from_rotation
 from capture.hull.store import read_hull
 from vivarig.report.pictures import overlay
 from vivarig.results.findings import Findings
+from vivarig.viewer_door import Door
 
 __all__ = ["Viewer"]
 
@@ -29,7 +30,9 @@ class Viewer:
         import viser
 
         self.findings = findings
-        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.door = Door(host)
+        with self.door.watching():
+            self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
         self._lock = threading.Lock()
         self._handles: dict[str, Any] = {}
@@ -44,6 +47,11 @@ class Viewer:
     def port(self) -> int:
         """The port in use."""
         return int(self.server.get_port())
+
+    @property
+    def address(self) -> str:
+        """Where to look, with the token that lets one in."""
+        return self.door.address(self.port)
 
     def _build_controls(self) -> None:
         gui = self.server.gui

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text, write_text
 
@@ -168,6 +169,7 @@ def marker_dictionary(name: str) -> Any:
     return cv2.aruco.getPredefinedDictionary(getattr(cv2.aruco, name))
 
 
+@guarded("a description of boards")
 def load_boards(path: Path | str) -> tuple[Board, ...]:
     """Read the boards a TOML file describes: ours, Anipose's config.toml, sleap-anipose's or Caliscope's."""
     try:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import stat
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar, cast
 
 from calibration.foundation.errors import InputError, VivarigError
 
-__all__ = ["DAMAGE", "reading", "require_file", "require_ordinary"]
+__all__ = ["DAMAGE", "guarded", "reading", "require_file", "require_ordinary"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: What parsers of libraries raise on bytes that nobody wrote on purpose. Not a bare ``Exception``: an interrupt, an
 #: assertion of ours or an exhausted recursion in a solver stays what it is.
@@ -52,6 +56,20 @@ def reading(
         raise InputError(
             f"{path}: damaged, or not {what} ({reason.splitlines()[0][:200]}){f'; {remedy}' if remedy else ''}"
         ) from error
+
+
+def guarded(what: str) -> Callable[[F], F]:
+    """Make a function whose first argument is a path read it inside `reading`."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def inside(path: Path | str, *arguments: Any, **named: Any) -> Any:
+            with reading(path, what):
+                return function(path, *arguments, **named)
+
+        return cast(F, inside)
+
+    return decorate
 
 
 def _passed_through(trace: TracebackType | None, package: str) -> bool:

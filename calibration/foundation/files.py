@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +15,13 @@ from pathlib import Path
 from calibration.foundation.damaged_files import require_file
 from calibration.foundation.errors import InputError
 
-__all__ = ["atomic_path", "read_text", "write_bytes", "write_text"]
+__all__ = ["atomic_path", "discard_unfinished", "half_written", "read_text", "write_bytes", "write_text"]
 
 LARGEST_TEXT_MB = 500
+_MACHINE = hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
+#: Names of files that are being written: stem, machine, process, eight characters.
+_UNFINISHED = re.compile(r"\.(?P<stem>.+)-(?P<machine>[0-9a-f]{6})-(?P<process>\d+)-[a-z0-9_]{8}(?P<suffix>\.\w+)?")
+_unfinished: set[Path] = set()
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -26,12 +33,15 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+    _clear_away(target)
+    prefix = f".{target.stem[:100]}-{_MACHINE}-{os.getpid()}-"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix, dir=target.parent)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(target)) from None  # the name that the user knows
     os.close(handle)
     temporary = Path(name)
+    _unfinished.add(temporary)
     try:
         yield temporary
         with open(temporary, "rb") as written:
@@ -44,6 +54,39 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         raise
     finally:
         temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def discard_unfinished() -> None:
+    """Remove the files that this process is writing: it is about to end."""
+    for temporary in tuple(_unfinished):
+        temporary.unlink(missing_ok=True)
+
+
+def half_written(folder: Path) -> Iterator[Path]:
+    """Yield the files in and below a folder of ours that processes left half-written."""
+    for path in folder.rglob(".*"):
+        if _UNFINISHED.fullmatch(path.name) and path.is_file():
+            yield path
+
+
+def _clear_away(target: Path) -> None:
+    """Remove what processes of this machine that are gone left of the same file."""
+    try:
+        with os.scandir(target.parent) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(f".{target.stem[:100]}-")]
+    except OSError:
+        return
+    for name in names:
+        match = _UNFINISHED.fullmatch(name)
+        if match is None or match["machine"] != _MACHINE or (match["suffix"] or "") != target.suffix:
+            continue
+        try:
+            os.kill(int(match["process"]), 0)
+        except ProcessLookupError:
+            (target.parent / name).unlink(missing_ok=True)
+        except OSError:
+            continue  # another user's
 
 
 def write_bytes(path: Path | str, content: bytes) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import h5py
+import numpy as np
 
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 
-__all__ = ["open_hdf5"]
+__all__ = ["open_hdf5", "words_of"]
 
 _MOST_OBJECTS = 200_000
 _FREE_BYTES = 1 << 26
@@ -81,3 +83,8 @@ def _check_dataset(node: h5py.Dataset, name: str, source: Path, size: int) -> No
     offset = node.id.get_offset()
     if offset is not None and offset + stored > size:
         raise InputError(f"{source}: '{name}' ends behind the end of the file")
+
+
+def words_of(dataset: Any) -> tuple[str, ...]:
+    """Return the strings of a dataset, whichever way its writer stored them."""
+    return tuple(word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in np.asarray(dataset[()]))

@@ -19,6 +19,7 @@ from calibration.cameras.projection import undistort_pixels
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text
 from calibration.geometry.transforms import RigidTransform, fit_similarity
@@ -60,6 +61,7 @@ class MarksSolution:
     length_mm: Floats
 
 
+@guarded("a table of marks")
 def load_marks(path: Path | str) -> Marks:
     """Read a table with the columns frame, camera, mark, x, y (CSV); missing rows are marks not seen."""
     reader = csv.DictReader(io.StringIO(read_text(path)))

@@ -17,6 +17,7 @@ from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.arrays import Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text
 from calibration.geometry.transforms import RigidTransform, fit_rigid, fit_similarity
@@ -162,6 +163,7 @@ class NamedPoints:
         return points
 
 
+@guarded("a file of named points")
 def load_named_points(path: Path | str, cameras: Sequence[str]) -> NamedPoints:
     """Read points.toml: ``[points.NAME]`` with ``pixels.CAMERA = [u, v]`` and optional ``world = [x, y, z]``.
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.foundation.arrays import Bytes, Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text, write_text
 from calibration.geometry.transforms import RigidTransform, mean_rigid
@@ -46,6 +47,7 @@ class BeadCube:
         return len(self.names)
 
 
+@guarded("a table of beads")
 def load_cube(path: Path | str, *, unit: str = "mm") -> BeadCube:
     """Read a cube file as XMALab does: one header line, then ``X,Y,Z[,name]`` per bead, commas or blanks.
 

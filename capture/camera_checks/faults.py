@@ -10,6 +10,7 @@ import numpy as np
 from calibration.cameras.camera import Camera, LensCamera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats, Ints
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.camera_checks.blocks import gain, mean_cost, median_px, sureness
 from capture.camera_checks.fits import Placed, cost_without, fit_lag, fit_pose, residuals, usual_px
 from capture.camera_checks.outlines import Outlines
@@ -69,11 +70,13 @@ class CameraCheck:
         names: the cameras.
         disagreement_px: (C,) median distance between a camera's tangent planes and the others'; NaN if not known.
         faults: what is wrong, the worst first.
+        mended: the rig with cameras that are turned or moved put right; None if there are none.
     """
 
     names: tuple[str, ...]
     disagreement_px: Floats
     faults: tuple[Fault, ...]
+    mended: Rig | None = None
 
 
 def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_lag: int = 30) -> CameraCheck:
@@ -106,7 +109,22 @@ def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_
             break
         faults.append(fault)
         cameras = best.cameras
-    return CameraCheck(rig.names, disagreement, tuple(faults))
+    return CameraCheck(rig.names, disagreement, tuple(faults), _mended(rig, cameras))
+
+
+def _mended(rig: Rig, cameras: list[Placed]) -> Rig | None:
+    """Return the rig as it was found to be, None where it is as it should."""
+    changed = [
+        _put_right(camera, one) if isinstance(camera, LensCamera) and (one.turn.any() or one.shift.any()) else camera
+        for camera, one in zip(rig, cameras, strict=True)
+    ]
+    return None if all(a is b for a, b in zip(changed, rig, strict=True)) else Rig(tuple(changed))
+
+
+def _put_right(camera: LensCamera, one: Placed) -> LensCamera:
+    # a line of sight d (world) is turned to R d, so camera axes see it by the camera's rotation times R transposed
+    rotation = camera.camera_from_world.rotation @ rotation_from_vector(one.turn).T
+    return replace(camera, camera_from_world=RigidTransform(rotation, -rotation @ (camera.centre + one.shift)))
 
 
 @dataclass(frozen=True, eq=False)

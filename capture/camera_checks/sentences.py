@@ -28,7 +28,8 @@ def sentence(fault: Fault, offset: float = 0.0) -> str:
         moved = f" and moved by about {shift:.0f} mm" if fault.kind == "moved" else ""
         return (
             f"{who} is turned by {np.linalg.norm(fault.degrees):.1f} degrees{moved} against its calibration "
-            f"({_directions(fault)}; {apart}): calibrate again, or leave this camera out of recording.toml"
+            f"({_directions(fault)}; {apart}): calibrate again; for this recording copy results/mended_rig.toml, in "
+            "which it is put right, beside recording.toml and name it there as rig, or leave the camera out"
         )
     if fault.kind == "exchanged":
         return f"{who} and {fault.other} are exchanged ({apart}): swap their videos in recording.toml"

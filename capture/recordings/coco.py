@@ -11,10 +11,14 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
 
 __all__ = ["coco_images", "coco_masks", "decode_rle", "encode_rle"]
+
+_LARGEST_IMAGE = 1 << 28
+_FARTHEST_PX = 1e6
 
 
 def encode_rle(mask: Bools) -> dict[str, Any]:
@@ -34,7 +38,9 @@ def decode_rle(rle: Mapping[str, Any], where: str = "COCO run lengths") -> Bools
         height, width = (int(side) for side in rle["size"])
         counts = rle["counts"]
         runs = _unpacked_counts(counts) if isinstance(counts, str | bytes) else [int(count) for count in counts]
-    except (KeyError, TypeError, ValueError) as error:
+        if min(height, width) < 1 or height * width > _LARGEST_IMAGE:
+            raise ValueError(f"an image of {width} x {height} px")
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{where}: wanted 'size' [height, width] and 'counts' ({error})") from None
     if any(run < 0 for run in runs) or sum(runs) != height * width:
         raise InputError(f"{where}: run lengths sum to {sum(runs)}, the image has {height} x {width} pixels")
@@ -77,15 +83,19 @@ def coco_masks(place: Path) -> Iterator[Bools]:
     """Yield the mask (H, W) of each image of a COCO file in the order of their ids, its annotations united."""
     images, annotations = _content(place)
     of_image: dict[Any, list[Any]] = {}
-    for annotation in annotations:
-        of_image.setdefault(annotation.get("image_id"), []).append(annotation.get("segmentation"))
+    with reading(place, "a COCO file"):
+        for annotation in annotations:
+            of_image.setdefault(annotation.get("image_id"), []).append(annotation.get("segmentation"))
     for image in images:
         mask = np.zeros((int(image["height"]), int(image["width"])), dtype=bool)
         for segmentation in of_image.get(image["id"], []):
             if isinstance(segmentation, Mapping):
-                mask |= decode_rle(segmentation, f"{place}: image {image['id']}")
+                runs = decode_rle(segmentation, f"{place}: image {image['id']}")
+                if runs.shape != mask.shape:
+                    raise InputError(f"{place}: image {image['id']}: run lengths of another size than the image")
+                mask |= runs
             elif isinstance(segmentation, list):
-                mask |= _filled(segmentation, mask.shape)
+                mask |= _filled(segmentation, mask.shape, f"{place}: image {image['id']}")
             else:
                 raise InputError(f"{place}: image {image['id']}: segmentation must be run lengths or polygons")
         yield mask
@@ -97,19 +107,26 @@ def _content(place: Path) -> tuple[list[Any], list[Any]]:
         content = json.loads(read_text(place))
         images = sorted(content["images"], key=lambda image: image["id"])
         for image in images:
-            if not 0 < int(image["width"]) < 100_000 or not 0 < int(image["height"]) < 100_000:
+            width, height = int(image["width"]), int(image["height"])
+            if min(width, height) < 1 or width * height > _LARGEST_IMAGE:
                 raise InputError(f"{place}: image {image['id']} has no size of an image")
         return images, list(content["annotations"])
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{place}: not a COCO file with 'images' and 'annotations' ({error})") from None
 
 
-def _filled(polygons: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Bools:
+def _filled(polygons: Sequence[Sequence[float]], shape: tuple[int, ...], where: str) -> Bools:
     canvas = np.zeros(shape, dtype=np.uint8)
     for polygon in polygons:
+        try:
+            corners = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
+        except (TypeError, ValueError, OverflowError):
+            corners = np.full((1, 2), np.nan)
+        if not len(corners) or not (np.abs(corners) < _FARTHEST_PX).all():
+            raise InputError(f"{where}: a polygon must be numbers x, y, x, y, ... in pixels")
         # COCO's coordinates have the corner of the top-left pixel at (0, 0); ours its centre. 4 fractional bits.
-        points = np.round((np.asarray(polygon, dtype=np.float64).reshape(-1, 2) - 0.5) * 16).astype(np.int32)
+        points = np.round((corners - 0.5) * 16).astype(np.int32)
         cv2.fillPoly(canvas, [points], 1, shift=4)
     return canvas.view(np.bool_)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
 from capture.recordings.coco import coco_masks
 from capture.recordings.video import read_frames
@@ -161,7 +162,7 @@ def create_masks(
 def mask_cameras(path: Path | str) -> tuple[list[str], int]:
     """Return the cameras' names in order and the number of frames of a ``silhouettes.h5``."""
     with open_results(path, stage=STAGE) as file:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         return names, len(file[f"cameras/{names[0]}/flags"]) if names else 0
 
 
@@ -173,7 +174,7 @@ def first_frame(path: Path | str) -> int:
 
 def _group(file: h5py.File, camera: str) -> h5py.Group:
     if camera not in file["cameras"]:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         raise InputError(f"{file.filename}: no camera '{camera}'; {nearest(camera, names)}")
     return file["cameras"][camera]
 
@@ -273,7 +274,7 @@ def read_flags(path: Path | str) -> NDArray[np.uint16]:
 
 def _columns(path: Path | str, key: str) -> NDArray[Any]:
     with open_results(path, stage=STAGE) as file:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         return np.stack([file["cameras"][name][key][()] for name in names], axis=1)
 
 

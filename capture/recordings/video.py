@@ -114,9 +114,10 @@ def _opened(path: Path) -> av.container.InputContainer:
 
 
 def _video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
-    if not container.streams.video:
-        raise InputError(f"{path}: holds no video stream")
-    return container.streams.video[0]
+    streams = container.streams.video
+    if not streams or streams[0].codec_context is None:
+        raise InputError(f"{path}: holds no video stream that can be read")
+    return streams[0]
 
 
 def read_frames(

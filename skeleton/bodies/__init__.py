@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibration.foundation.arrays import Floats, shaped
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from skeleton.tree.joint_tree import Joint, Site, Skeleton
 from skeleton.tree.joints import KINDS
@@ -35,6 +36,7 @@ def load_body(name: str) -> Skeleton:
     return load_skeleton_toml(Path(__file__).parent / f"{name}.toml")
 
 
+@guarded("a body")
 def load_skeleton_toml(path: Path) -> Skeleton:
     """Read a skeleton file in the format of the built-in bodies."""
     try:

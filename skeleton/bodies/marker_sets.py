@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from calibration.foundation.arrays import Floats, shaped
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text, write_text
 from calibration.foundation.names import checked_label
@@ -94,6 +95,7 @@ class MarkerSet:
 _KEYS = {"name", "segment", "offset", "sd_mm", "mirror", "note"}
 
 
+@guarded("a marker set")
 def load_marker_set(path: Path | str) -> MarkerSet:
     """Read a marker set file: tables ``[[marker]]`` with name, segment, offset (mm), sd_mm, mirror and note."""
     source = Path(path)

@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
 from calibration.geometry.euler import rotation_from_angles
@@ -190,6 +191,7 @@ def _add_body(reading: _Reading, element: Element, parent: int, childclass: str)
             _add_body(reading, child, node, inherited)
 
 
+@guarded("a MuJoCo model")
 def read_mujoco(path: Path | str, *, marker_sd_mm: float = 10.0) -> MujocoModel:
     """Read the bodies, joints and sites of a MuJoCo model.
 

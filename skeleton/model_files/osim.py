@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
 from calibration.geometry.euler import rotation_from_angles
@@ -214,6 +215,7 @@ def _in_mm(function: Piecewise, *, slides: bool, is_length: bool) -> Piecewise:
     return Piecewise(breaks, function.pieces * powers * (1000.0 if slides else 1.0))
 
 
+@guarded("an OpenSim file")
 def read_osim(path: Path | str, *, enforce_ranges: bool = False, marker_sd_mm: float = 10.0) -> OsimModel:
     """Read an OpenSim model.
 
@@ -330,6 +332,7 @@ def _markers(model: Element, body: Articulation, sd: float, who: str) -> MarkerS
     return MarkerSet(tuple(names), tuple(segments), np.array(offsets).reshape(-1, 3), np.full(len(names), sd))
 
 
+@guarded("an OpenSim file")
 def read_ik_setup(path: Path | str) -> IkSetup:
     """Read the tasks of an OpenSim inverse kinematics set-up file."""
     try:

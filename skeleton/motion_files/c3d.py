@@ -12,6 +12,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from skeleton.motion_files.c3d_layout import check_layout
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 
 __all__ = ["C3dRecording", "read_c3d", "read_c3d_markers", "write_c3d"]
@@ -77,9 +78,7 @@ def read_c3d(path: Path | str) -> C3dRecording:
     source = Path(path)
     if not source.is_file():
         raise InputError(f"{source}: no such file")
-    with open(source, "rb") as raw:
-        if raw.read(2)[1:] != b"\x50":
-            raise InputError(f"{source}: not a C3D file (its second byte must be 80)")
+    check_layout(source)
     try:
         content = ezc3d.c3d(str(source))
     except (OSError, RuntimeError, ValueError, IndexError) as error:

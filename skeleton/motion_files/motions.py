@@ -103,7 +103,7 @@ class MarkerSeries:
         if not abs(self.start_s) < HUGE:
             raise InputError(f"markers: the time of the first frame must be a number of seconds, got {self.start_s}")
         if self.confidence is not None:
-            confidence = frozen(np.asarray(self.confidence, dtype=np.float64))
+            confidence = frozen(_checked_sizes(np.asarray(self.confidence, dtype=np.float64), "markers: confidence"))
             if confidence.shape != positions.shape[:2]:
                 raise InputError(f"markers: confidence must be {positions.shape[:2]}, got {confidence.shape}")
             object.__setattr__(self, "confidence", confidence)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.errors import InputError
-from calibration.foundation.hdf5_files import open_hdf5
+from calibration.foundation.hdf5_files import open_hdf5, words_of
 from skeleton.motion_files.motions import MarkerSeries
 
 __all__ = ["read_sleap"]
@@ -27,7 +27,7 @@ def read_sleap(path: Path | str, *, rate_hz: float, individual: str | None = Non
     with open_hdf5(source, "a SLEAP analysis file") as file:
         if "tracks" not in file or "node_names" not in file:
             raise InputError(f"{source}: not a SLEAP analysis file (no datasets 'tracks' and 'node_names')")
-        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["node_names"][:])
+        names = words_of(file["node_names"])
         tracks = np.asarray(file["tracks"][:], dtype=np.float64)
         words = file["track_names"][:] if "track_names" in file else []
         animals = [word.decode() if isinstance(word, bytes) else str(word) for word in words]

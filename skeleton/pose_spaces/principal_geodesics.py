@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.npz_files import read_npz
 from calibration.geometry.transforms import (
     left_jacobian,
     mean_rotation,
@@ -201,13 +203,19 @@ def save_pose_space(space: PoseSpace, path: Path) -> None:
 
 def load_pose_space(path: Path) -> PoseSpace:
     """Read a pose space."""
-    try:
-        with np.load(path) as data:
-            if str(data["kind"]) != "vivarig pose space" or int(data["version"]) > VERSION:
-                raise InputError(f"{path}: kind '{data['kind']}' version {data['version']}, wanted a pose space")
-            return PoseSpace(
-                str(data["body"]), tuple(str(n) for n in data["names"]), data["used"], data["mean"],
-                data["directions"], data["deviations"], float(data["total"]), int(data["frames"]),
-            )  # fmt: skip
-    except (OSError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: not a pose space; make one with `vivarig train --skeleton` ({error})") from None
+    again = "make one with `vivarig train --skeleton`"
+    if not Path(path).is_file():
+        raise InputError(f"{path}: not a pose space; {again}")
+    data = read_npz(path, "a pose space", remedy=again)
+    with reading(path, "a pose space", remedy=again):
+        if str(data["kind"]) != "vivarig pose space" or int(data["version"]) > VERSION:
+            raise InputError(f"{path}: not a pose space (kind '{data['kind']}', version {data['version']}); {again}")
+        space = PoseSpace(
+            str(data["body"]), tuple(str(n) for n in data["names"]), data["used"].astype(np.int64), data["mean"],
+            data["directions"], data["deviations"], float(data["total"]), int(data["frames"]),
+        )  # fmt: skip
+        joints, used, modes = len(space.names), len(space.used), len(space.deviations)
+        fits = space.mean.shape == (joints, 3, 3) and space.directions.shape == (3 * used, modes)
+        if not fits or not ((space.used >= 0) & (space.used < joints)).all() or not space.total > 0:
+            raise InputError(f"{path}: not a pose space (its fields do not fit together); {again}")
+    return space

@@ -15,6 +15,8 @@ from calibration.foundation.errors import InputError
 
 __all__ = ["decode_table", "encode_table"]
 
+_MOST_NUMBERS = 1 << 26
+
 #: Contexts, and decisions told apart in each: zero or not, then one more or not up to this many times.
 _CONTEXTS, _STEPS = 12, 18
 _ONE = 1 << 16
@@ -203,6 +205,8 @@ def encode_table(table: Ints) -> bytes:
 
 def decode_table(data: bytes, rows: int, columns: int) -> Ints:
     """Return the table (rows, columns) that `encode_table` coded."""
+    if min(rows, columns) < 0 or rows * columns > _MOST_NUMBERS:
+        raise InputError(f"coded motion: a table of {rows} x {columns} numbers is not one")
     table = np.zeros((rows, columns), np.int64)
     if not _decode(np.frombuffer(data, np.uint8).astype(np.int64), table):
         raise InputError("coded motion: the data end too early or are damaged")

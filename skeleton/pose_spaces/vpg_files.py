@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_bytes
 from skeleton.pose_spaces.motion_coding import CodedMotion
@@ -25,6 +26,8 @@ __all__ = ["pack_motion", "read_vpg", "unpack_motion", "write_vpg"]
 
 _MAGIC = b"VPG"
 VERSION = 1
+_LARGEST_MB = 1000
+_LARGEST_UNPACKED = 1 << 26
 
 
 def pack_motion(coded: CodedMotion) -> bytes:
@@ -45,6 +48,15 @@ def pack_motion(coded: CodedMotion) -> bytes:
     return body + struct.pack("<I", zlib.crc32(body))
 
 
+def _unpacked(data: bytes) -> bytes:
+    """Undo zlib; what would become larger than any motion's numbers is refused."""
+    machine = zlib.decompressobj()
+    content = machine.decompress(data, _LARGEST_UNPACKED)
+    if machine.unconsumed_tail:
+        raise ValueError("a block would unpack without end")
+    return content
+
+
 def unpack_motion(data: bytes, who: str) -> CodedMotion:
     """Return the coded motion of the bytes of a .vpg file; ``who`` names it in errors."""
     if data[:3] != _MAGIC or len(data) < 16:
@@ -54,11 +66,11 @@ def unpack_motion(data: bytes, who: str) -> CodedMotion:
     if zlib.crc32(data[:-4]) != struct.unpack("<I", data[-4:])[0]:
         raise InputError(f"{who}: the .vpg file is damaged or cut short (its check sum does not match)")
     length = struct.unpack("<I", data[4:8])[0]
-    head: dict[str, Any] = json.loads(zlib.decompress(data[8 : 8 + length]))
+    head: dict[str, Any] = json.loads(_unpacked(data[8 : 8 + length]))
     plain, directions, coefficients = head["blocks"]
     at = 8 + length
     joints, modes = len(head["names"]), int(head["modes"])
-    raw = np.frombuffer(zlib.decompress(data[at : at + plain]), np.uint8)
+    raw = np.frombuffer(_unpacked(data[at : at + plain]), np.uint8)
     numbers = np.ascontiguousarray(raw.reshape(4, -1).T).view("<f4").ravel().astype(np.float64)
     at += plain
     parts = np.split(numbers, np.cumsum([3 * joints, 3 * joints, 7 + modes, 2, modes]))
@@ -79,8 +91,8 @@ def write_vpg(coded: CodedMotion, path: Path) -> int:
 
 def read_vpg(path: Path) -> CodedMotion:
     """Read a .vpg file."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return unpack_motion(data, str(path))
+    if not Path(path).is_file():
+        raise InputError(f"{path}: cannot be read (no such file)")
+    data = require_file(path, most_mb=_LARGEST_MB).read_bytes()
+    with reading(path, "a .vpg file"):
+        return unpack_motion(data, str(path))

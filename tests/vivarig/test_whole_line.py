@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from headless_browser import open_page, wait_for
@@ -20,6 +21,7 @@ import vivarig
 from calibration.foundation.result_files import create_results, text_array
 from calibration.foundation.spans import Span
 from capture.recordings.recording import load_recording
+from capture.recordings.video import read_frames
 from skeleton.motion_files import MarkerSeries, read_motion, write_motion
 from vivarig.cli import main
 from vivarig.export.motions import point_series
@@ -223,7 +225,7 @@ def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) 
     # The browser's own settings have other names; ours are numbered by their server, in its order, after "play".
     boxes = "[...document.querySelectorAll('input[type=checkbox]')].filter(box => /^[0-9a-f]{8}-/.test(box.id))"
     try:
-        with open_page(f"http://127.0.0.1:{viewer.port}", tmp_path / "profile") as page:
+        with open_page(viewer.address, tmp_path / "profile") as page:
             wait_for(lambda: page.value(f"{boxes}.length == {1 + len(viewer._toggles)} && {SLIDER} !== null"))
             for at, (name, toggle) in enumerate(viewer._toggles.items(), start=1):
                 before = toggle.value
@@ -239,3 +241,21 @@ def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) 
             wait_for(lambda: viewer.slider.value == 5 and "time 0.04" in viewer.words.content)
     finally:
         viewer.stop()
+
+
+def test_films_play_and_show_what_was_found(finished: Path, tmp_path: Path) -> None:
+    assert main(["film", str(finished), "--frames", "1:4", "--slow", "4", "--output", str(tmp_path)]) == 0
+    recording = load_recording(finished)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"all.mp4", *(f"{footage.name}.mp4" for footage in recording.footage)}
+    with av.open(str(tmp_path / "all.mp4")) as film:
+        stream = film.streams.video[0]
+        assert stream.codec_context.name == "h264" and stream.codec_context.pix_fmt == "yuv420p"
+        assert float(stream.average_rate or 0) == pytest.approx(recording.rate_hz / 4)
+        assert sum(1 for _ in film.decode(video=0)) == 3
+    footage = recording.footage[0]
+    drawn = next(image for _, image in read_frames(tmp_path / f"{footage.name}.mp4", 0, 1))
+    raw = next(image for _, image in read_frames(footage.source, 1, 2))
+    raw = raw if raw.ndim == 3 else np.repeat(raw[..., None], 3, axis=2)
+    assert (np.abs(drawn.astype(int) - raw[: drawn.shape[0], : drawn.shape[1]]).max(axis=2) > 80).mean() > 0.002
+    assert main(["film", str(finished), "--frames", "4:99"]) == 2

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.once import once
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
@@ -81,7 +83,7 @@ def find_scale_and_poses(
     """
     finder = Finder(make_solver(subject, rig, settings), rig, up, poses=40)
     looks = [observe(frame) for frame in frames]
-    found = [finder.find(look, keep=8, finish=3) for look in looks]
+    found = [once("found", partial(finder.find, look, keep=8, finish=3)) for look in looks]
     starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in spreads:
@@ -91,7 +93,7 @@ def find_scale_and_poses(
             trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
             for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
                 if step not in tried:
-                    tried[step] = _fits(subject, rig, settings, value, looks, starts)
+                    tried[step] = once("fitted", partial(_fits, subject, rig, settings, value, looks, starts))
             scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
             best = int(np.argmax(scores))
             if best == 1 or not 0.7 < trials[best] < 1.4:

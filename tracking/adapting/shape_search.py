@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import once
 from tracking.adapting.scale_search import Found, make_solver
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.markers import COMMON
@@ -162,9 +164,12 @@ def _plain_fits(
     fits: dict[int, FrameFit] = {}
     for frame, look in looks.items():
         if frame in at:
-            fits[frame] = limbs.mended(look, _settled(solver, look, at[frame].pose, at[frame].latent))
+            fit = once("settled", partial(_settled, solver, look, at[frame].pose, at[frame].latent))
         elif look.seen >= 2:
-            fits[frame] = limbs.mended(look, finder.find(look, keep=6, finish=2)[0])
+            fit = once("found", partial(finder.find, look, keep=6, finish=2))[0]
+        else:
+            continue
+        fits[frame] = once("mended", partial(limbs.mended, look, fit))
     return fits
 
 
@@ -215,15 +220,12 @@ def _search(
         robust = ROUNDS[turn]
         solver = make_solver(shaped.subject, rig, replace(settings, robust=robust))
         logs = shaped.shape.logs
-        hessian, gradient = stiffness.copy(), stiffness @ (logs - middle)
         # The flesh grows with the factor, so its derivative by the logarithm does too.
         grown = np.exp(logs - middle)[count:, None, None] * fields
         longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
-        for frame in fits:
-            fit = solver.fit(looks[frame], fits[frame].pose, fits[frame].latent, latent_steps=False)
-            more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
-            hessian, gradient = hessian + more[0], gradient + more[1]
-            fits[frame] = fit
+        measure = partial(_measured, solver, looks, fits, shaped, grown, longer)
+        fits, more_hessian, more_gradient = once("shape", measure)
+        hessian, gradient = stiffness + more_hessian, stiffness @ (logs - middle) + more_gradient
         step = np.zeros(len(logs))
         covariance = np.linalg.inv(hessian[np.ix_(free, free)])
         step[free] = np.clip(-covariance @ gradient[free], -MOST, MOST)
@@ -233,6 +235,25 @@ def _search(
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
     return shaped, sigma
+
+
+def _measured(
+    solver: FrameSolver,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    shaped: Shaped,
+    grown: Floats,
+    longer: list[QuadRig],
+) -> tuple[dict[int, FrameFit], Floats, Floats]:
+    """Fit the poses once more, and sum what they say of the shape: Hessian and gradient."""
+    moved: dict[int, FrameFit] = {}
+    hessian, gradient = np.zeros(()), np.zeros(())
+    for frame, before in fits.items():
+        fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
+        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
+        hessian, gradient = hessian + more[0], gradient + more[1]
+        moved[frame] = fit
+    return moved, hessian, gradient
 
 
 def _stiffness(body: str) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import create_results, open_results, text_array
 from calibration.xray.undistortion import AnyMap, DistortionMap, MovingMap
 from tracking.beads.filtering import Smoothed
@@ -81,8 +82,8 @@ def load_tracks(path: Path | str) -> BeadTracks:
     """Read bead tracks."""
     with open_results(path, stage=TRACKS_STAGE) as file:
         return BeadTracks(
-            tuple(name.decode() for name in file["names"][:]),
-            tuple(name.decode() for name in file["cameras"][:]),
+            words_of(file["names"]),
+            words_of(file["cameras"]),
             *(np.asarray(file[key][:]) for key in ("pixels", "covariance", "status", "sigma", "contrast")),
         )
 

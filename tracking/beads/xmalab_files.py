@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import HUGE, Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text, write_text
 from calibration.geometry.transforms import RigidTransform
@@ -84,6 +85,8 @@ def _table(path: Path | str) -> tuple[list[str], Floats]:
                 values[number - 2, k] = float(cell) if cell.strip() else np.nan
             except ValueError:
                 raise InputError(f"{path}: line {number}: '{cell[:30]}' is not a number") from None
+            if abs(values[number - 2, k]) > HUGE:
+                raise InputError(f"{path}: line {number}: '{cell[:30]}' is infinite or absurd")
     return header, values
 
 
@@ -91,6 +94,7 @@ def _rows(values: Floats) -> list[str]:
     return [",".join("NaN" if not np.isfinite(v) else f"{v:.10g}" for v in row) for row in values]
 
 
+@guarded("a table of points")
 def read_points_2d(
     path: Path | str, convention: PixelConvention = OURS
 ) -> tuple[tuple[str, ...], tuple[str, ...], Floats]:
@@ -124,6 +128,7 @@ def write_points_2d(path: Path | str, names: Sequence[str], pixels: Floats, conv
     write_text(path, "\n".join([",".join(header), *_rows(table)]) + "\n")
 
 
+@guarded("a table of points")
 def read_points_3d(path: Path | str) -> tuple[tuple[str, ...], Floats]:
     """Read XMALab 3D points (``name_X,name_Y,name_Z``): names and (T, B, 3) in the file's unit."""
     header, values = _table(path)
@@ -140,6 +145,7 @@ def write_points_3d(path: Path | str, names: Sequence[str], positions: Floats) -
     write_text(path, "\n".join([",".join(header), *_rows(positions.reshape(len(positions), -1))]) + "\n")
 
 
+@guarded("a table of points")
 def read_rigid_body(path: Path | str) -> tuple[str, RigidTransform]:
     """Read an XMALab rigid-body table: its name and world-from-bone poses (leading axis T), in the file's unit.
 
@@ -174,6 +180,7 @@ def write_rigid_body(path: Path | str, name: str, pose: RigidTransform) -> None:
     write_text(path, "\n".join([header, *body]) + "\n")
 
 
+@guarded("a table of points")
 def read_deeplabcut(path: Path | str) -> tuple[tuple[str, ...], Floats, Floats]:
     """Read a DeepLabCut CSV (scorer, bodyparts, coords lines): names, (T, B, 2) pixels and (T, B) likelihood."""
     rows = [row for row in csv.reader(io.StringIO(read_text(path))) if row]

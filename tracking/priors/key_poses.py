@@ -23,6 +23,7 @@ import numpy as np
 import tomli_w
 
 from calibration.foundation.arrays import Floats, shaped
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text, write_text
 from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
@@ -55,6 +56,7 @@ def save_key_poses(poses: TrainingPoses, path: Path | str) -> None:
     write_text(path, tomli_w.dumps(table))
 
 
+@guarded("a file of key poses")
 def load_key_poses(path: Path | str, rig: QuadRig) -> TrainingPoses:
     """Read a key pose file of a rig; every pose must place every quad."""
     path = Path(path)

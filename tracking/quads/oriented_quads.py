@@ -29,6 +29,7 @@ import numpy as np
 import tomli_w
 
 from calibration.foundation.arrays import Floats, Ints, shaped
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import write_text
 from calibration.foundation.tables import read_toml
@@ -153,6 +154,7 @@ class QuadRig:
         return np.asarray(turned + np.asarray(pose.centres)[..., None, :])
 
 
+@guarded("a quad rig")
 def load_quad_rig(path: Path | str) -> QuadRig:
     """Read a rig of quads from its TOML file."""
     path = Path(path)

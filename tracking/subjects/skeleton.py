@@ -21,6 +21,7 @@ import numpy as np
 import tomli_w
 
 from calibration.foundation.arrays import Floats
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import write_text
 from calibration.foundation.tables import read_toml
@@ -85,6 +86,7 @@ def save_subject_skeleton(bones: SubjectSkeleton, folder: Path) -> None:
     save_marker_set(bones.markers, folder / "markers.toml")
 
 
+@guarded("the skeleton of a subject")
 def load_subject_skeleton(folder: Path) -> SubjectSkeleton:
     """Read the skeleton of a subject folder."""
     if not (folder / "subject.toml").is_file():

@@ -14,8 +14,10 @@ from calibration.boards.board import Board, board_toml
 from calibration.boards.detection import BoardView, CameraDetections, detect_boards
 from calibration.boards.diagnosis import explain_missing
 from calibration.boards.session import BoardFootage, Session
+from calibration.foundation.damaged_files import DAMAGE
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.npz_files import read_npz
 from capture.recordings.video import VideoInfo, probe, read_frames, read_image
 from vivarig.console.progress import progress_callback
 
@@ -152,18 +154,18 @@ def _load(path: Path, key: str) -> CameraDetections | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as data:
-            if str(data["key"]) != key:
-                return None
-            ends = np.cumsum(data["count"])[:-1]
-            corner, pixels = np.split(data["corner"], ends), np.split(data["pixels"], ends)
-            views = tuple(
-                (int(f), BoardView(int(b), c, p, float(e)))
-                for f, b, e, c, p in zip(
-                    data["view_frame"], data["view_board"], data["view_edge"], corner, pixels, strict=False
-                )
+        data = read_npz(path, "found corners")
+        if str(data["key"]) != key:
+            return None
+        ends = np.cumsum(data["count"])[:-1]
+        corner, pixels = np.split(data["corner"], ends), np.split(data["pixels"], ends)
+        views = tuple(
+            (int(f), BoardView(int(b), c, p, float(e)))
+            for f, b, e, c, p in zip(
+                data["view_frame"], data["view_board"], data["view_edge"], corner, pixels, strict=True
             )
-            size = (int(data["size"][0]), int(data["size"][1]))
-            return CameraDetections(path.stem, size, data["frame"], data["fresh"], views)
-    except (OSError, ValueError, KeyError):
+        )
+        size = (int(data["size"][0]), int(data["size"][1]))
+        return CameraDetections(path.stem, size, data["frame"], data["fresh"], views)
+    except DAMAGE:  # of which our own errors about damaged files are one
         return None  # a damaged cache is made again

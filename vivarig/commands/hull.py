@@ -8,7 +8,7 @@ from pathlib import Path
 from capture.recordings.recording import load_recording
 from vivarig.commands.stage_arguments import add_options, add_workers, options_from
 from vivarig.console.reporting import CommandReport
-from vivarig.stages import hull
+from vivarig.pipeline.standalone import run_one_stage
 from vivarig.stages.options import HullOptions, own_options
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
@@ -31,4 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Reconstruct the hulls."""
     recording = load_recording(args.recording)
-    return hull.run(recording, options_from(args, own_options(recording, HullOptions)), args.workers)
+    options = options_from(args, own_options(recording, HullOptions))
+    return run_one_stage("hull", recording, options, args.workers)

@@ -8,7 +8,7 @@ from pathlib import Path
 from capture.recordings.recording import load_recording
 from vivarig.commands.stage_arguments import add_options, options_from
 from vivarig.console.reporting import CommandReport
-from vivarig.stages import report
+from vivarig.pipeline.standalone import run_one_stage
 from vivarig.stages.options import ReportOptions, own_options
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
@@ -26,4 +26,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Write the report."""
     recording = load_recording(args.recording)
-    return report.run(recording, options_from(args, own_options(recording, ReportOptions)))
+    options = options_from(args, own_options(recording, ReportOptions))
+    return run_one_stage("report", recording, options)

@@ -14,7 +14,7 @@ from vivarig.commands.stage_arguments import add_workers
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.pipeline import STAGES, RunOptions, StageOutcome, run_recording, workers_here
-from vivarig.pipeline.cluster import run_on_cluster
+from vivarig.pipeline.cluster import ClusterTrust, run_on_cluster
 from vivarig.pipeline.schedule import Workers
 
 HELP = (
@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workers(parser)
     parser.add_argument(
         "--cluster", metavar="ADDRESS", help="spread the parts of the recordings over this Dask scheduler's workers"
+    )
+    parser.add_argument(
+        "--cluster-security", type=Path, metavar="FOLDER",
+        help="ca.pem, cert.pem and key.pem for a scheduler with TLS (tls://...)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--insecure", action="store_true", help="use a plain scheduler on another machine: it trusts all who reach it"
     )
 
 
@@ -89,7 +96,8 @@ def _outcomes(args: argparse.Namespace, options: RunOptions) -> Iterator[tuple[P
     """Yield each recording with its outcomes, or with what must be mended."""
     if args.cluster is not None:
         with progress_callback("recordings") as on_done:
-            done = run_on_cluster(args.recordings, options, address=args.cluster, on_done=on_done)
+            trust = ClusterTrust(args.cluster_security, args.insecure)
+            done = run_on_cluster(args.recordings, options, address=args.cluster, trust=trust, on_done=on_done)
         yield from done.items()
         return
     with workers_here(args.workers) as workers:

@@ -8,6 +8,7 @@ from pathlib import Path
 from capture.recordings.recording import load_recording
 from vivarig.commands.stage_arguments import add_options, add_workers, options_from
 from vivarig.console.reporting import CommandReport
+from vivarig.pipeline.standalone import run_one_stage
 from vivarig.stages import silhouettes
 from vivarig.stages.options import SilhouetteOptions, own_options
 
@@ -30,4 +31,5 @@ def run(args: argparse.Namespace) -> CommandReport:
     """Segment the recording."""
     silhouettes.check_sheet(options_from(args, SilhouetteOptions()))
     recording = load_recording(args.recording)
-    return silhouettes.run(recording, options_from(args, own_options(recording, SilhouetteOptions)), args.workers)
+    options = options_from(args, own_options(recording, SilhouetteOptions))
+    return run_one_stage("silhouettes", recording, options, args.workers)

@@ -8,7 +8,7 @@ from pathlib import Path
 from capture.recordings.recording import load_recording
 from vivarig.commands.stage_arguments import add_options, options_from
 from vivarig.console.reporting import CommandReport
-from vivarig.stages import skeleton
+from vivarig.pipeline.standalone import run_one_stage
 from vivarig.stages.options import SkeletonOptions, own_options
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
@@ -27,4 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Fit the skeleton."""
     recording = load_recording(args.recording)
-    return skeleton.run(recording, options_from(args, own_options(recording, SkeletonOptions)))
+    options = options_from(args, own_options(recording, SkeletonOptions))
+    return run_one_stage("skeleton", recording, options)

@@ -12,6 +12,7 @@ from capture.silhouettes.subjects.subject_recordings import subject_recordings
 from tracking.subjects.mesh_files import SUFFIXES, UPRIGHT
 from vivarig.commands.stage_arguments import add_options, add_workers, options_from, real, whole
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.lock import results_lock
 from vivarig.pipeline.standalone import run_one_stage
 from vivarig.stages.mesh_tracking import MeshOptions, track_meshes
 from vivarig.stages.options import TrackOptions, own_options
@@ -58,7 +59,8 @@ def run(args: argparse.Namespace) -> CommandReport:
     """Track a recording, in parts on all cores; or a folder of meshes."""
     if args.meshes is not None:
         meshes = MeshOptions(args.meshes, args.output, args.unit_mm, args.up, args.rate_hz, args.views)
-        target, frames = track_meshes(meshes, options_from(args, TrackOptions()))
+        with results_lock(args.output / "results"):
+            target, frames = track_meshes(meshes, options_from(args, TrackOptions()))
         return summary(target, Span(0, frames), 0, 0.0)
     if args.recording is None:
         raise InputError("what shall be tracked? give a recording folder, or --meshes DIR")

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.errors import InputError
-from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.hdf5_files import words_of
+from calibration.foundation.result_files import open_results
 from calibration.foundation.trust import Trust
 from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES, load_body
@@ -39,6 +40,7 @@ from tracking.quads.oriented_quads import QuadRig, load_quad_rig
 from tracking.subjects.skeleton import load_subject_skeleton
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
+from vivarig.results.findings import load_track
 
 HELP = (
     "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "
@@ -217,12 +219,12 @@ def _gather(args: argparse.Namespace, target: _Target) -> tuple[TrainingPoses, T
 
 def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses:
     """Quads of tracked frames: those asked for, or all that are trusted."""
-    with open_results(recording / "results" / "track.h5", stage="track") as file:
-        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["quad_names"][:])
-        rotations, centres, trust = file["rotations"][:], file["centres"][:], file["trust"][:]
-        # The subject was tracked at its own size; poses are learned at the size of its template.
-        centres = centres / float(read_parameters(file).get("scale", 1.0))
-    if names != rig.quad_names:
+    track = load_track(recording / "results" / "track.h5")
+    trust = track.trust
+    rotations, centres = track.quads(np.arange(track.frames))
+    # The subject was tracked at its own size; poses are learned at the size of its template.
+    centres = centres / float(track.parameters.get("scale", 1.0))
+    if track.quad_names != rig.quad_names:
         raise InputError(f"{recording}: tracked with other quads than rig '{rig.name}' has; track it with this subject")
     if frames is None:
         chosen = np.flatnonzero(trust == Trust.TRUSTED)
@@ -260,7 +262,7 @@ def _from_file(path: Path, args: argparse.Namespace, attachment: QuadAttachment)
 def _from_beads(path: Path, args: argparse.Namespace, attachment: QuadAttachment) -> TrainingPoses:
     """X-ray beads of `vivarig xray triangulate`; by default named as those of the built-in body."""
     with open_results(path, stage="beads") as file:
-        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["names"][:])
+        names = words_of(file["names"])
         beads = MarkerSeries(names, file["filtered"][:], float(file.attrs["rate_hz"]), up="z")
     if args.marker_set:
         marker_set = load_marker_set(args.marker_set)

@@ -16,7 +16,8 @@ from vivarig.viewer import Viewer
 
 HELP = (
     "Show cameras with their images, hull, template, skeleton, markers and beads of a recording in the browser, with a "
-    "time slider. Only this machine can connect unless --host says otherwise."
+    "time slider. Only this machine can connect unless --host says otherwise, and only with the token in the printed "
+    "address. From another machine: ssh -L 8080:127.0.0.1:8080 THIS, then open that address there."
 )
 EXAMPLE = "  vivarig view mouse_07\n  vivarig view mouse_07 --port 8090 --no-browser"
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> CommandReport:
         raise InputError(f"{args.recording}: no results to show; run `vivarig run {args.recording}` first")
     _check_address(args.host, args.port)
     viewer = Viewer(findings, args.host, args.port)
-    address = f"http://{args.host}:{viewer.port}"
+    address = viewer.address
     sys.stderr.write(f"serving {address}; stop with Ctrl-C\n")
     if not args.no_browser:
         webbrowser.open(address)

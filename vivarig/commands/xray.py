@@ -8,6 +8,7 @@ from pathlib import Path
 from calibration.xray.attenuation import Polarity
 from capture.recordings.recording import load_recording
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.lock import results_lock
 from vivarig.xray.calibrate import calibrate
 from vivarig.xray.recording import XrayFolder
 from vivarig.xray.track import track
@@ -70,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Run one step."""
     folder = XrayFolder.of(load_recording(args.recording), args.session)
+    with results_lock(folder.recording.results):
+        return _step(args, folder)
+
+
+def _step(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
     polarity: Polarity = "bright" if args.bright else "dark"
     if args.step == "undistort":
         return undistort(folder, model=args.model)

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from capture.recordings.recording import Recording
 from vivarig.xray.bead_springs import bead_places, load_bead_springs
@@ -71,7 +72,7 @@ def bead_errors(recording: Recording) -> BeadErrors:
     """Compare ``beads.h5`` with ``skeleton.h5``, or where beads took part in that fit, with the one without them."""
     with open_results(recording.results / "skeleton.h5", stage="skeleton") as file:
         body = str(file.attrs["body"])
-        joints = [name.decode() for name in file["joint_names"][:]]
+        joints = list(words_of(file["joint_names"]))
         alone = file.get("markerless", file)
         positions, rotations = np.asarray(alone["positions"][:]), np.asarray(alone["rotations"][:])
     if not (recording.results / "beads.h5").is_file():

@@ -13,6 +13,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import atomic_path, write_text
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from calibration.foundation.tables import read_toml
 from calibration.foundation.trust import Trust
@@ -46,10 +47,6 @@ class JointSeries:
     turned_from: str = ""
 
 
-def _words(values: object) -> tuple[str, ...]:
-    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
-
-
 def _first(results: Path, count: int) -> int:
     """Return the recording frame of the first of ``count`` rows, which are those of the silhouettes."""
     path = results / "silhouettes.h5"
@@ -68,7 +65,7 @@ def load_estimate(results: Path) -> JointSeries:
     """Read the landmarks of the inverse-kinematics skeleton (``skeleton.h5``)."""
     with open_results(results / "skeleton.h5", stage="skeleton") as file:
         return JointSeries(
-            _words(file["landmark_names"][:]),
+            words_of(file["landmark_names"]),
             np.asarray(file["landmarks"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
@@ -82,7 +79,7 @@ def cage_estimate(results: Path) -> JointSeries | None:
         if "cage_joints" not in file:
             return None
         return JointSeries(
-            _words(file["cage_joint_names"][:]),
+            words_of(file["cage_joint_names"]),
             np.asarray(file["cage_joints"][:], dtype=np.float64),
             float(file.attrs["rate_hz"]),
             np.asarray(file["trust"][:], dtype=np.int64),
@@ -95,7 +92,7 @@ def load_truth(path: Path) -> JointSeries:
     if path.suffix == ".h5" and path.is_file():
         with open_results(path, stage="simulate") as file:
             positions = np.asarray(file["landmarks/positions"][:], dtype=np.float64)
-            return JointSeries(_words(file["landmarks/names"][:]), positions, None, np.zeros(len(positions), np.int64))
+            return JointSeries(words_of(file["landmarks/names"]), positions, None, np.zeros(len(positions), np.int64))
     motion = read_motion(path)
     if isinstance(motion, JointMotion):
         motion = motion.as_markers()

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import trimesh
 
-from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
-from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.trust import Trust
 from skeleton.motion_files.motions import JointMotion
 from tracking.quads.oriented_quads import QuadPose
@@ -88,8 +87,7 @@ def _chosen(track: TrackFindings, frames: str | None, every: int, trusted_only: 
             raise InputError(f"--frames {frames}: the track has frames 0 to {track.frames - 1}")
     if every < 1:
         raise InputError(f"--every must be 1 or more, got {every}")
-    with open_results(track.path, stage="track") as file:
-        there: Bools = np.isfinite(file["centres"][:]).all(axis=(1, 2))
+    there = track.tracked
     good = there & (track.trust == Trust.TRUSTED) if trusted_only else there
     chosen = np.arange(first, last, every)
     chosen = chosen[good[chosen]]
@@ -105,9 +103,8 @@ def _own(track: TrackFindings, chosen: Ints) -> tuple[Ints, Iterator[Floats]]:
 def _other(findings: Findings, track: TrackFindings, chosen: Ints, onto: str) -> tuple[Ints, Iterator[Floats]]:
     """Faces and posed vertices of another subject that moves as the tracked one."""
     folder = findings.recording.folder
-    with open_results(track.path, stage="track") as file:
-        parameters = read_parameters(file)
-        rotations, centres = file["rotations"][:][chosen], file["centres"][:][chosen]
+    parameters = track.parameters
+    rotations, centres = track.quads(chosen)
     tracked = load_subject(str(parameters["subject"]), base=folder)
     shape = parameters.get("shape")
     if shape and shape["kept"]:

@@ -82,7 +82,7 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "stages.json"
-        self._entries: dict[str, dict[str, str]] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
         if self._path.is_file():
             try:
                 content = json.loads(self._path.read_text())
@@ -108,9 +108,18 @@ class Ledger:
         """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
         return str(self._entries.get(stage, {}).get("reason", ""))
 
-    def record(self, stage: str, rests_on: str, output: Path, reason: str) -> None:
-        """Note that ``stage`` made ``output``, and which quality threshold it missed, if any."""
-        self._entries[stage] = {"rests_on": rests_on, "made": digest_of_path(output), "reason": reason}
+    def given(self, stage: str) -> dict[str, str]:
+        """Return the options of ``stage`` that were given last time, other than its recording's, as text."""
+        given = self._entries.get(stage, {}).get("given")
+        return {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+
+    def record(
+        self, stage: str, rests_on: str, output: Path, reason: str, given: Mapping[str, str] | None = None
+    ) -> None:
+        """Note that ``stage`` made ``output``, with which options, and which quality threshold it missed, if any."""
+        self._entries[stage] = {
+            "rests_on": rests_on, "made": digest_of_path(output), "reason": reason, "given": dict(given or {}),
+        }  # fmt: skip
         write_text(self._path, json.dumps(self._entries, indent=1, sort_keys=True) + "\n")
 
 

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
-import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from calibration.foundation.arrays import Bools
 from calibration.foundation.errors import InputError
-from calibration.foundation.files import write_bytes, write_text
+from calibration.foundation.files import write_text
 from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.cutting import HULL_SHARE, LENGTH, cut
 from vivarig.jobs.fingerprints import digest_of_path
+from vivarig.jobs.kept_objects import is_ours, load_object, save_object
 
-__all__ = ["Job", "PartMasks", "StagePlan", "leftovers"]
+__all__ = ["Job", "PartMasks", "StagePlan"]
 
 O = TypeVar("O")  # noqa: E741
-
-#: How `calibration.foundation.files.atomic_path` names what is not finished.
-_HALF_WRITTEN = re.compile(r"\.[a-z_]+-[a-z0-9_]{8}\.(h5|html|json)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +118,42 @@ class Job:
     def _rests_on(self, stage: str) -> str:
         return self.plans[stage].rests_on if stage in self.plans else ""
 
+    def _kept(self, stage: str, name: str) -> Path:
+        return self.parts / stage / f"{name.replace('/', ' ')}.kept"
+
     def keep(self, stage: str, prepared: object) -> None:
-        """Keep what the parts of a stage share, for the workers of this run; it is never read by another run."""
-        write_bytes(self.parts / stage / "prepared", pickle.dumps(prepared))
+        """Keep what the parts of a stage share, for the workers of this run and for one that resumes it."""
+        save_object(self._kept(stage, "prepared"), prepared, self._rests_on(stage))
+
+    def is_prepared(self, stage: str) -> bool:
+        """Return whether that was kept."""
+        return self._kept(stage, "prepared").is_file()
 
     def prepared(self, stage: str) -> Any:
         """Return what was kept."""
-        path = self.parts / stage / "prepared"
-        return _unpickled(path, path.stat().st_mtime_ns)
+        return load_object(self._kept(stage, "prepared"))
 
+    def once(self, stage: str, name: str, make: Callable[[], Any]) -> Any:
+        """Return what ``make`` makes; made once, also by runs that are killed and resumed."""
+        path = self._kept(stage, name)
+        if path.is_file():
+            return load_object(path)
+        made = make()
+        save_object(path, made, self._rests_on(stage))
+        return made
 
-@lru_cache(maxsize=2)
-def _unpickled(path: Path, stamp: int) -> Any:
-    return pickle.loads(path.read_bytes())
+    def drop_strange(self) -> None:
+        """Remove kept objects that this user did not write, or that rest on other inputs, before any is read."""
+        for path in self.parts.glob("*/*.kept"):
+            if not is_ours(path, self._rests_on(path.parent.name)):
+                path.unlink(missing_ok=True)
+
+    def clear(self, *stages: str) -> None:
+        """Remove the parts of some stages, and their folder when it is empty."""
+        for stage in stages:
+            shutil.rmtree(self.parts / stage, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.parts.rmdir()
 
 
 def span_of(words: str, whole: Span) -> Span:
@@ -172,9 +192,3 @@ class PartMasks:
             path = self._job.path("silhouettes", "masks", span)
             self._files[span] = LikeliestMasks(self._stack.enter_context(open_results(path, stage="silhouettes")))
         return [self._files[span](name, frame - span.first) for name in names]
-
-
-def leftovers(results: Path) -> Iterator[Path]:
-    """Yield the files that killed runs left half-written beside the results."""
-    if results.is_dir():
-        yield from (path for path in results.iterdir() if _HALF_WRITTEN.fullmatch(path.name) and path.is_file())

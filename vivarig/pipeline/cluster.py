@@ -6,18 +6,21 @@ nothing but the parts it was in: they are tried again elsewhere.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from calibration.foundation.errors import InputError, SolveError, VivarigError, one_line
 from capture.recordings.recording import load_recording
 from vivarig.console.progress import relay_progress
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 
-__all__ = ["DaskWorkers", "run_on_cluster"]
+__all__ = ["ClusterTrust", "DaskWorkers", "run_on_cluster"]
 
 _AT_ONCE = 16
 """Recordings that are coordinated at the same time."""
@@ -48,15 +51,70 @@ def _quietly(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
+@dataclass(frozen=True)
+class ClusterTrust:
+    """Whom to trust: whoever reaches a plain Dask scheduler can run any code as its user.
+
+    Attributes:
+        certificates: folder with ``ca.pem``, ``cert.pem`` and ``key.pem`` for TLS; None: none.
+        insecure: use a plain address of another machine all the same (a network that nobody else is on).
+    """
+
+    certificates: Path | None = None
+    insecure: bool = False
+
+    def check(self, address: str) -> None:
+        """Refuse a plain address of another machine unless that was said to be right."""
+        scheme, _, rest = address.rpartition("://")
+        host = urlsplit(f"//{rest}").hostname or ""
+        if self.certificates is not None and scheme != "tls":
+            raise InputError(f"--cluster {address}: with --cluster-security the address begins with tls://")
+        if self.certificates is None and scheme == "tls":
+            raise InputError(f"--cluster {address}: TLS needs --cluster-security FOLDER (ca.pem, cert.pem, key.pem)")
+        if self.certificates is None and not self.insecure and not _is_here(host):
+            raise InputError(
+                f"--cluster {address}: a plain scheduler runs anyone's code who reaches it; use TLS "
+                "(--cluster-security FOLDER, tls://...), or --insecure on a network of your own (docs/cluster.md)"
+            )
+
+    def security(self) -> Any:
+        """Return Dask's own description of the certificates, None without."""
+        if self.certificates is None:
+            return None
+        files = {name: self.certificates / f"{name}.pem" for name in ("ca", "cert", "key")}
+        for path in files.values():
+            if not path.is_file():
+                raise InputError(
+                    f"--cluster-security {self.certificates}: no {path.name}; wanted ca, cert and key .pem"
+                )
+        from distributed.security import Security
+
+        return Security(
+            require_encryption=True, tls_ca_file=str(files["ca"]), tls_client_cert=str(files["cert"]),
+            tls_client_key=str(files["key"]),
+        )  # fmt: skip
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @contextmanager
-def dask_workers(address: str) -> Iterator[DaskWorkers]:
+def dask_workers(address: str, trust: ClusterTrust | None = None) -> Iterator[DaskWorkers]:
     """Yield the workers of the Dask scheduler at ``address``."""
+    trust = trust or ClusterTrust()
+    trust.check(address)
     try:
         import distributed
     except ImportError:
         raise InputError("running on a cluster needs Dask: in the clone, pip install -e '.[cluster]'") from None
     try:
-        client = distributed.Client(address, timeout="20s")
+        client = distributed.Client(address, timeout="20s", security=trust.security())
     except OSError:
         raise InputError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`") from None
     except ValueError as error:
@@ -72,10 +130,11 @@ def run_on_cluster(
     options: RunOptions,
     *,
     address: str,
+    trust: ClusterTrust | None = None,
     on_done: Callable[[int, int], None] | None = None,
 ) -> dict[Path, list[StageOutcome] | str]:
     """Run recordings on the cluster at ``address``; their outcomes, or the error, by folder."""
-    with dask_workers(address) as workers, ThreadPoolExecutor(min(_AT_ONCE, len(folders))) as pool:
+    with dask_workers(address, trust) as workers, ThreadPoolExecutor(min(_AT_ONCE, len(folders))) as pool:
 
         def one(folder: Path) -> list[StageOutcome] | str:
             try:

@@ -18,14 +18,24 @@ from vivarig.console.progress import StagesDisplay, relay_progress
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import LENGTH
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
-from vivarig.jobs.job import Job, StagePlan, leftovers
+from vivarig.jobs.job import Job, StagePlan
+from vivarig.jobs.lock import results_lock
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
 from vivarig.pipeline.stages import STAGES, Stage
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
-from vivarig.stages.options import SilhouetteOptions, StageOptions, TrackOptions, changed, own_options
+from vivarig.stages.options import SilhouetteOptions, StageOptions, TrackOptions, changed, differences, own_options
 
-__all__ = ["RunOptions", "StageOutcome", "run_recording", "workers_here"]
+__all__ = [
+    "RunOptions",
+    "StageOutcome",
+    "options_as_before",
+    "plan_of",
+    "record",
+    "run_job",
+    "run_recording",
+    "workers_here",
+]
 
 _SUBJECTS = f"{', '.join(BODIES)}, or a folder made by `vivarig subject`"
 
@@ -119,10 +129,10 @@ def run_recording(
             raise InputError(f"{name} must be at least 1, got {number}")
     recording.need_rig()
     tell = on_stage or (lambda stage, text: None)
-    recording.results.mkdir(parents=True, exist_ok=True)
-    with _alone(recording.results):
-        job = _planned(recording, chosen, stages)
+    with results_lock(recording.results):
         ledger = Ledger(recording.results)
+        job = _planned(recording, chosen, stages, ledger, tell)
+        job.drop_strange()
         harmed: dict[str, bool] = {}
         for stage in stages:
             plan, output = job.plans[stage.name], recording.results / stage.output
@@ -142,6 +152,9 @@ def run_recording(
                 reports = run_job(job, harmed, place, tell, spent, ledger, show=show)
         if job.parts.exists():
             shutil.rmtree(job.parts)
+        for stage in stages:
+            if not (recording.results / stage.output).is_file():
+                raise InputError(f"{recording.results / stage.output}: was removed during the run; run it again")
     outcomes = []
     for stage in stages:
         name = stage.name
@@ -186,7 +199,7 @@ def run_job(
                 if not output.is_file():
                     raise InputError(f"{output}: the stage '{stage}' made no result")
                 if ledger is not None:
-                    ledger.record(stage, job.plans[stage].rests_on, output, answer.value.reason)
+                    record(ledger, job.recording, job.plans[stage], output, answer.value.reason)
 
         def heard(label: str, done: int, total: int) -> None:
             display.running(label, done)
@@ -204,20 +217,54 @@ def run_job(
             relay_progress(None)
 
 
-def _planned(recording: Recording, options: RunOptions, stages: Sequence[Stage]) -> Job:
-    """Return the job with the plan of each stage: its options, and a digest of all that its result depends on."""
+def record(ledger: Ledger, recording: Recording, plan: StagePlan, output: Path, reason: str) -> None:
+    """Note what a stage made, and the options that were given for it, which the next plain run takes again."""
+    given = differences(plan.options, own_options(recording, type(plan.options)))
+    ledger.record(plan.name, plan.rests_on, output, reason, given)
+
+
+def plan_of(
+    recording: Recording, stage: Stage, options: StageOptions, before: Sequence[str], brought: str, part_frames: int
+) -> StagePlan:
+    """Return the plan of a stage: its options, and a digest of all that its result depends on."""
+    matters = asdict(options)
+    if stage.phases:
+        matters["part_frames"] = part_frames
+    more = digest_of_more(recording, stage.name, matters)
+    return StagePlan(stage.name, options, digest_of_words(stage.name, brought, more, *before, options=matters))
+
+
+def options_as_before(
+    recording: Recording, stage: Stage, ledger: Ledger, tell: Callable[[str, str], None]
+) -> StageOptions:
+    """Return the options of a stage that nobody gives now: those of recording.toml, and what was given last time."""
+    own = own_options(recording, stage.options)
+    given = ledger.given(stage.name)
+    try:
+        before = changed(own, given, said=stage.name)
+    except InputError:
+        return own  # an option that this version no longer has
+    if before != own:
+        words = ", ".join(f"{name}={value}" for name, value in given.items())
+        tell(stage.name, f"with {words}, as given before (--set says otherwise)")
+    return before
+
+
+def _planned(
+    recording: Recording,
+    options: RunOptions,
+    stages: Sequence[Stage],
+    ledger: Ledger,
+    tell: Callable[[str, str], None],
+) -> Job:
+    """Return the job with the plan of each stage."""
     brought = digest_of_inputs(recording)
     plans: dict[str, StagePlan] = {}
     for stage in stages:
-        given = options.stage_options.get(stage.name) or own_options(recording, stage.options)
+        given = options.stage_options.get(stage.name) or options_as_before(recording, stage, ledger, tell)
         given = changed(given, options.changes.get(stage.name, {}), said=f"--set {stage.name}")
-        matters = asdict(given)
-        if stage.phases:
-            matters["part_frames"] = options.part_frames
         before = [plans[need].rests_on for need in stage.needs]
-        more = digest_of_more(recording, stage.name, matters)
-        rests_on = digest_of_words(stage.name, brought, more, *before, options=matters)
-        plans[stage.name] = StagePlan(stage.name, given, rests_on)
+        plans[stage.name] = plan_of(recording, stage, given, before, brought, options.part_frames)
     job = Job(recording.folder.resolve(), Span(0, 0), plans, options.part_frames)
     cut_out = job.options(SilhouetteOptions)
     count = cut_out.subjects or recording.subjects
@@ -255,24 +302,3 @@ def frames_of(recording: Recording, options: SilhouetteOptions) -> Span:
             f"{total - 1}"
         )
     return Span(0, last - options.start)
-
-
-@contextlib.contextmanager
-def _alone(results: Path) -> Iterator[None]:
-    """Keep other runs off the same results, and clear away what killed ones left half-written."""
-    if os.name != "posix":  # pragma: no cover
-        yield
-        return
-    import fcntl
-
-    handle = os.open(results, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"{results}: another run is working on this recording; wait for it, or stop it") from None
-        for path in leftovers(results):
-            path.unlink()
-        yield
-    finally:
-        os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numba
 from threadpoolctl import threadpool_limits
 
+from calibration.foundation.once import keeping
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
@@ -49,7 +51,13 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
 
 def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool:
     """Make what the parts of a stage share, looking at some parts of the silhouettes; False if those are too few."""
-    prepared = shared_stage(stage).prepare(job, threads, spans)
+    if job.is_prepared(stage):
+        return True  # by a run before that was stopped; whether it is ours was checked at the start of this one
+    # the steps come in the same order each time, so that their number tells which is which
+    number = itertools.count()
+    looked = "all" if spans == job.spans("silhouettes") else f"{len(spans)}"
+    with keeping(lambda name, make: job.once(stage, f"{looked} {next(number):04d} {name}", make)):
+        prepared = shared_stage(stage).prepare(job, threads, spans)
     if prepared is not None:
         job.keep(stage, prepared)
     return prepared is not None

@@ -22,6 +22,7 @@ from vivarig.pipeline.workers import receive, send
 def main() -> None:
     """Work until the parent closes the pipe or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anything prints must not come between the answers
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()

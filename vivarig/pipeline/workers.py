@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
+import signal
 import struct
 import subprocess
 import sys
@@ -119,6 +120,9 @@ class LocalWorkers(Executor):
                 thread.join()
 
     def _serve(self, index: int) -> None:
+        # Children inherit this: Ctrl-C is the parent's to decide on, from their first moment.
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         while (task := self._tasks.get()) is not None:
             if task.future.set_running_or_notify_cancel():
                 self._run(index, task)

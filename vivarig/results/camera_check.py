@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from capture.camera_checks.faults import Fault, check_cameras
 from capture.camera_checks.focus import edge_blur, out_of_focus
@@ -31,11 +32,13 @@ class CameraVerdict:
         lines: for people.
         numbers: for machines: ``disagreement_px`` per camera and ``faults``.
         reason: why the result is not good; empty if nothing is wrong.
+        mended: the rig with cameras that are turned or moved put right; None if none is.
     """
 
     lines: list[str]
     numbers: dict[str, Any]
     reason: str
+    mended: Rig | None = None
 
 
 def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdict:
@@ -64,7 +67,7 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
         "out_of_focus": [names[index] for index in out_of_focus(blur)],
         "faults": [_numbers(fault) for fault in check.faults],
     }
-    return CameraVerdict(lines, numbers, "; ".join(said))
+    return CameraVerdict(lines, numbers, "; ".join(said), check.mended)
 
 
 def _blur(recording: Recording, file: Path, names: list[str]) -> Floats:

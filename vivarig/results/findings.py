@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
-from calibration.foundation.result_files import open_results
+from calibration.foundation.hdf5_files import words_of
+from calibration.foundation.result_files import open_results, read_parameters
 from capture.recordings.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recordings.recording import Recording
 
@@ -24,6 +25,7 @@ __all__ = [
     "SkeletonFindings",
     "TrackFindings",
     "load_findings",
+    "load_track",
 ]
 
 
@@ -80,6 +82,29 @@ class TrackFindings:
         if self.limb_trust is None or self.marker_limbs is None:
             return np.repeat(self.trust[:, None], len(self.marker_names), axis=1)
         return np.asarray(self.limb_trust[:, self.marker_limbs])
+
+    @property
+    def tracked(self) -> Bools:
+        """(T,) frames in which the subject was found at all."""
+        with open_results(self.path, stage="track") as file:
+            return np.asarray(np.isfinite(file["centres"][:]).all(axis=(1, 2)))
+
+    def quads(self, frames: Ints) -> tuple[Floats, Floats]:
+        """Return the quads' rotations (n, Q, 3, 3) and centres (n, Q, 3), mm, of some frames."""
+        with open_results(self.path, stage="track") as file:
+            return file["rotations"][:][frames], file["centres"][:][frames]
+
+    @property
+    def quad_names(self) -> tuple[str, ...]:
+        """Names of the quads."""
+        with open_results(self.path, stage="track") as file:
+            return words_of(file["quad_names"])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the track was made with: subject, scale, shape, ..."""
+        with open_results(self.path, stage="track") as file:
+            return read_parameters(file)
 
     def vertices_at(self, frame: int) -> Floats:
         """Return the template (V, 3) of a frame, mm."""
@@ -144,10 +169,6 @@ class Findings:
         return len(self.beads.positions) if self.beads is not None else 0
 
 
-def _words(values: Any) -> tuple[str, ...]:
-    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in np.asarray(values))
-
-
 def _mapped(dataset: h5py.Dataset) -> Floats:
     """Return a dataset of numbers; one that lies in its file in one piece is mapped, so that only what is used is read.
 
@@ -172,7 +193,7 @@ def load_findings(recording: Recording) -> Findings:
         first,
         _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
         _hull(place / "hull.h5") if there("hull.h5") else None,
-        _track(place / "track.h5") if there("track.h5") else None,
+        load_track(place / "track.h5") if there("track.h5") else None,
         _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
         _beads(place / "beads.h5") if there("beads.h5") else None,
     )
@@ -206,18 +227,19 @@ def _hull(path: Path) -> HullFindings:
         return HullFindings(path, file["volume"][:], file["views_used"][:], file["agreement"][:], file["flags"][:])
 
 
-def _track(path: Path) -> TrackFindings:
+def load_track(path: Path) -> TrackFindings:
+    """Read a ``track.h5``."""
     with open_results(path, stage="track") as file:
         frames = len(file["trust"])
         return TrackFindings(
             path,
             np.asarray(file["trust"][:], dtype=np.int64),
             np.asarray(file["reason"][:], dtype=np.int64) if "reason" in file else np.zeros(frames, np.int64),
-            _words(file["reasons"][:]) if "reasons" in file else (),
+            words_of(file["reasons"]) if "reasons" in file else (),
             np.asarray(file["residual"][:], dtype=np.float64),
             np.asarray(file["agreement"][:], dtype=np.float64),
             np.asarray(file["overlap"][:], dtype=np.float64) if "overlap" in file else None,
-            _words(file["marker_names"][:]),
+            words_of(file["marker_names"]),
             _mapped(file["markers"]),
             _mapped(file["marker_sigma"]) if "marker_sigma" in file else None,
             np.asarray(file["faces"][:], dtype=np.int32),
@@ -231,7 +253,7 @@ def _limbs(file: h5py.File) -> tuple[tuple[str, ...], Ints | None, Ints | None, 
     if "limb_names" not in file:
         return (), None, None, None
     codes = (np.asarray(file[name][:], dtype=np.int64) for name in ("limb_trust", "limb_reason", "marker_limbs"))
-    return _words(file["limb_names"][:]), *codes  # type: ignore[return-value]
+    return words_of(file["limb_names"]), *codes  # type: ignore[return-value]
 
 
 def _skeleton(path: Path) -> SkeletonFindings:
@@ -247,16 +269,16 @@ def _skeleton(path: Path) -> SkeletonFindings:
             path,
             str(file.attrs["body"]),
             float(file.attrs["rate_hz"]),
-            _words(file["joint_names"][:]),
+            words_of(file["joint_names"]),
             np.asarray(file["joint_parents"][:], dtype=np.int64),
             np.asarray(file["joint_offsets"][:], dtype=np.float64),
             _mapped(file["positions"]),
             _mapped(file["rotations"]),
-            _words(file["coordinate_names"][:]),
+            words_of(file["coordinate_names"]),
             _mapped(file["coordinates"]),
             _mapped(file["sigma"]),
             trust,
-            _words(file["landmark_names"][:]),
+            words_of(file["landmark_names"]),
             _mapped(file["landmarks"]),
             by_joint,
             by_landmark,
@@ -265,4 +287,4 @@ def _skeleton(path: Path) -> SkeletonFindings:
 
 def _beads(path: Path) -> Beads:
     with open_results(path, stage="beads") as file:
-        return Beads(_words(file["names"][:]), _mapped(file["positions"]))
+        return Beads(words_of(file["names"]), _mapped(file["positions"]))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
 from capture.hull.result import HullFlag, flag_words
@@ -75,7 +76,7 @@ def join(job: Job) -> CommandReport:
     paths = [job.path("hull", "hulls", span) for span in job.spans("hull")]
     target = job.recording.results / "hull.h5"
     with open_results(paths[0], stage="hull") as file:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         parameters = read_parameters(file)
     with create_hulls(target, names, len(job.whole), parameters) as writer:
         at = 0

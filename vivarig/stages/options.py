@@ -25,6 +25,7 @@ __all__ = [
     "StageOptions",
     "TrackOptions",
     "changed",
+    "differences",
     "flag_of",
     "own_options",
 ]
@@ -298,6 +299,12 @@ def changed(options: O, words: Mapping[str, Any], *, said: str) -> O:
             except InputError as error:
                 raise InputError(f"{said}.{error}") from None
     return type(options)(**{**{one.name: getattr(options, one.name) for one in fields(options)}, **values})
+
+
+def differences(options: StageOptions, start: StageOptions) -> dict[str, str]:
+    """Return what `changed` wants to make ``options`` of ``start``: field names to text."""
+    values = {one.name: (getattr(options, one.name), getattr(start, one.name)) for one in fields(options)}
+    return {name: str(value) for name, (value, before) in values.items() if value != before and value is not None}
 
 
 def own_options(recording: Recording, kind: type[O]) -> O:

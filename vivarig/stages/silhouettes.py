@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from calibration.cameras.rig import save_rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
 from capture.recordings.masks import (
@@ -125,7 +127,7 @@ def join(job: Job) -> CommandReport:
 def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, object]) -> Floats:
     """Copy rows of silhouette files into one, a few frames at a time; return (T, C) the areas, px."""
     with open_results(pieces[0][0], stage="silhouettes") as file:
-        names = [name.decode("utf-8") for name in file["names"][()]]
+        names = list(words_of(file["names"]))
         sizes = [tuple(int(file[f"cameras/{name}"].attrs[key]) for key in ("width", "height")) for name in names]
         parameters = {**read_parameters(file), **changed}
         matte = has_mattes(file)
@@ -168,6 +170,11 @@ def summary(
             f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
     cameras = judge_cameras(recording)
+    mended = recording.results / "mended_rig.toml"
+    if cameras.mended is not None:
+        save_rig(cameras.mended, mended)
+    elif recording.rig_file != mended:
+        mended.unlink(missing_ok=True)  # of a run before
     lines += [f"  {line}" for line in cameras.lines]
     lines += [f"  note: {text}" for text in uneven_footage(recording)]
     if options.sheet is not None:

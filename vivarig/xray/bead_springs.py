@@ -14,6 +14,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from calibration.geometry.transforms import rotation_from_quaternion
 from capture.recordings.recording import Recording
@@ -62,8 +63,8 @@ def load_bead_springs(recording: Recording, body: str, joints: Sequence[str]) ->
     if not path.is_file():
         return None
     with open_results(path, stage="beads") as file:
-        names = [name.decode() for name in file["names"][:]]
-        bones = [name.decode() for name in file["bead_bones"][:]] if "bead_bones" in file else [""] * len(names)
+        names = list(words_of(file["names"]))
+        bones = list(words_of(file["bead_bones"])) if "bead_bones" in file else [""] * len(names)
         positions = np.asarray(file["positions"][:], dtype=np.float64)
         covariance = np.asarray(file["covariance"][:], dtype=np.float64)
     known: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -87,7 +88,10 @@ def _written(tasks: list[_Task], workers: int) -> Iterator[CameraFilm]:
             yield _write_camera(task)
         return
     # Fresh processes: the ray caster's threads do not survive a fork.
-    with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=get_context("spawn")) as pool:
+    quiet = (signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    with ProcessPoolExecutor(
+        min(workers, len(tasks)), mp_context=get_context("spawn"), initializer=signal.signal, initargs=quiet
+    ) as pool:
         yield from pool.map(_write_camera, tasks)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig, load_rig
 from calibration.cameras.ring import ring_rig
+from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.tables import Table, read_toml
 from capture.recordings.recording import Recording
@@ -223,6 +224,7 @@ _PLAN_KEYS = (
 _RING_KEYS = ("file", *(f.name for f in fields(RingPlan)))
 
 
+@guarded("a plan of a recording")
 def load_plan(path: Path | str) -> Plan:
     """Read a plan file: the fields of `Plan`, with tables [rig] (fields of `RingPlan`, or file) and [options]."""
     root = read_toml(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -81,7 +82,10 @@ def _films(view: XrayView, performance: Performance, workers: int) -> Iterator[B
         yield from (_film((view, performance, frame)) for frame in frames)
         return
     blocks = [(view, performance, list(frames[k::workers])) for k in range(workers)]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    quiet = (signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=signal.signal, initargs=quiet
+    ) as pool:
         parts = list(pool.map(_film_block, blocks))
     for frame in frames:
         yield parts[frame % workers][frame // workers]

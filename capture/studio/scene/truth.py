@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
 
 __all__ = ["NamedPoints", "Truth", "load_truth", "save_truth"]
@@ -158,4 +159,4 @@ def _points(group: h5py.Group) -> NamedPoints:
 
 
 def _names(dataset: h5py.Dataset) -> tuple[str, ...]:
-    return tuple(name.decode("utf-8") for name in dataset[()])
+    return words_of(dataset)

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from example_rigs import ring
-from walking_body import FRAMES, seen
+from walking_body import FRAMES, body, seen
 
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
@@ -75,7 +75,13 @@ def test_late_camera_is_named_with_its_lag(late: float) -> None:
 def test_turned_camera_is_named_with_its_turn() -> None:
     rig = ring(4)
     outlines = seen(rig)
-    (fault,) = check_cameras(turned(rig, 1, [1.0, -2.0, 0.5]), outlines, np.arange(FRAMES), most_lag=12).faults
+    check = check_cameras(turned(rig, 1, [1.0, -2.0, 0.5]), outlines, np.arange(FRAMES), most_lag=12)
+    (fault,) = check.faults
+    # the mended rig sees points where the true one does
+    assert check.mended is not None
+    apart = check.mended.project(body(10.0)) - rig.project(body(10.0))
+    assert np.abs(apart[[0, 2, 3]]).max() == 0.0 and np.abs(apart[1]).max() < 2.0
+    assert check_cameras(check.mended, outlines, np.arange(FRAMES), most_lag=12).faults == ()
     assert (fault.camera, fault.kind) == ("cam2", "turned")
     # positive: the real camera looks farther up, to the right, clockwise than its file says
     assert fault.degrees == pytest.approx([1.0, -2.0, 0.5], abs=0.2)

@@ -65,3 +65,20 @@ def test_sync_without_rig_does_not_invent(tmp_path: Path, capsys: pytest.Capture
     place = recording(tmp_path / "r", {1: 3.0}, rig=False)
     assert main(["sync", str(place)]) == 1
     assert "cannot tell" in capsys.readouterr().out
+
+
+def test_cameras_of_different_image_sizes_work_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = recording(tmp_path / "r", {})
+    for image in sorted((place / "cam2").iterdir()):
+        small = cv2.resize(cv2.imread(str(image), cv2.IMREAD_GRAYSCALE), (320, 240), interpolation=cv2.INTER_AREA)
+        cv2.imwrite(str(image), np.where(small > 127, 255, 0).astype(np.uint8))
+    assert main(["silhouettes", str(place), "--no-repair"]) == 2
+    assert "--camera cam2 --scale 320x240" in capsys.readouterr().err
+    assert (
+        main(["convert", str(place / "rig.toml"), str(place / "rig.toml"), "--camera", "cam2", "--scale", "0.5"]) == 0
+    )
+    report = tmp_path / "report.json"
+    assert main(["silhouettes", str(place), "--no-repair", "--json", str(report)]) == 0
+    checks = json.loads(report.read_text())["camera_checks"]
+    assert checks["faults"] == [] and max(checks["disagreement_px"].values()) < 0.6
+    assert main(["hull", str(place)]) == 0

@@ -13,7 +13,7 @@ from small_recordings import cut_recording, differences
 
 from calibration.foundation.errors import InputError
 from vivarig.pipeline import RunOptions, run_recording, tasks
-from vivarig.pipeline.cluster import DaskWorkers, run_on_cluster
+from vivarig.pipeline.cluster import ClusterTrust, DaskWorkers, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask warns of its own closing order
@@ -68,3 +68,29 @@ def test_no_scheduler_is_said(finished: Path) -> None:
 def test_no_address_is_said(finished: Path) -> None:
     with pytest.raises(InputError, match="wants an address like tcp://login1:8786, got 'nowhere'"):
         run_on_cluster([finished], UNTIL, address="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("address", "trust", "said"),
+    [
+        ("tcp://login1:8786", ClusterTrust(), "runs anyone's code"),
+        ("10.0.0.7:8786", ClusterTrust(), "runs anyone's code"),
+        ("tls://login1:8786", ClusterTrust(), "--cluster-security FOLDER"),
+        ("tcp://login1:8786", ClusterTrust(Path("nowhere")), "begins with tls://"),
+    ],
+)
+def test_a_scheduler_that_trusts_everybody_is_refused(address: str, trust: ClusterTrust, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        trust.check(address)
+
+
+def test_loopback_insecure_and_certificates_pass(tmp_path: Path) -> None:
+    for address in ("tcp://127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"):
+        ClusterTrust().check(address)
+    ClusterTrust(insecure=True).check("tcp://login1:8786")
+    ClusterTrust(tmp_path).check("tls://login1:8786")
+    with pytest.raises(InputError, match=r"no ca\.pem"):
+        ClusterTrust(tmp_path).security()
+    for name in ("ca", "cert", "key"):
+        (tmp_path / f"{name}.pem").write_text("x")
+    assert ClusterTrust(tmp_path).security().require_encryption

@@ -139,7 +139,7 @@ def test_two_runs_at_once_are_refused(finished: Path, tmp_path: Path) -> None:
     place = fresh(finished, tmp_path, results=True)
 
     def second(stage: str, text: str) -> None:
-        with pytest.raises(InputError, match="another run is working"):
+        with pytest.raises(InputError, match="another command is working"):
             run_recording(load_recording(place), SMALL)
 
     run_recording(load_recording(place), SMALL, second)

@@ -1,0 +1,172 @@
+"""Give damaged files to every reader, each in a child with limits: `python tests/fuzz/driver.py --files 20000`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(HERE.parents[1])]
+
+import numpy as np  # noqa: E402
+from corpus import READERS, Reader  # noqa: E402
+from mutations import copied, damage  # noqa: E402
+
+from calibration.foundation.arrays import HUGE  # noqa: E402
+from calibration.foundation.errors import VivarigError  # noqa: E402
+
+CPU_SECONDS, WALL_SECONDS, MEMORY = 10, 90, 2 << 30
+GOOD = ("read", "refused")
+
+
+def nonsense(value: Any, depth: int = 0) -> str:
+    """Return what is wrong with something that was read: a number that is infinite or absurd; empty if nothing."""
+    if depth > 6 or value is None:
+        return ""
+    if isinstance(value, float):
+        return "" if np.isnan(value) or abs(value) <= HUGE else f"{value}"
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+        worst = np.abs(value[~np.isnan(value)]).max(initial=0.0)
+        return "" if worst <= HUGE else f"{worst}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return next((said for one in value[:50] if (said := nonsense(one, depth + 1))), "")
+    return ""
+
+
+def outcome(reader: Reader, path: Path) -> tuple[str, str]:
+    """Read a file in this process; return what became of it and what is worth knowing."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            value = reader.read(path)
+        wrong = nonsense(value)
+        return ("nonsense", wrong) if wrong else ("read", "")
+    except VivarigError as error:
+        return ("refused", str(error)) if "\n" not in str(error) else ("traceback", "message of several lines")
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+            return "refused", str(error)
+        return "traceback", traceback.format_exc()
+    except BaseException:  # noqa: BLE001
+        return "traceback", traceback.format_exc()
+
+
+def tried(reader: Reader, path: Path) -> tuple[str, str]:
+    """Read a file in a child with limits of time and memory."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        said = pickle.dumps(outcome(reader, path))
+        os.write(writing, said[:60000])
+        os._exit(0)
+    os.close(writing)
+    content = b""
+    deadline = time.monotonic() + WALL_SECONDS
+    while select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        block = os.read(reading, 65536)
+        if not block:
+            break
+        content += block
+    else:
+        os.kill(child, signal.SIGKILL)
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return ("hang", "") if number in (signal.SIGKILL, signal.SIGXCPU) else ("crash", signal.Signals(number).name)
+    result: tuple[str, str] = pickle.loads(content)
+    return result
+
+
+def seeds(folder: Path, names: list[str]) -> dict[str, Path]:
+    """Write the sound file of each reader, and check that it is read."""
+    found = {}
+    for name in names:
+        place = folder / name
+        place.mkdir(parents=True)
+        found[name] = place / READERS[name].file
+        # in a child: threads that a writer starts would not survive the forks to come
+        child = os.fork()
+        if child == 0:
+            try:
+                READERS[name].make(found[name])
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        what, said = tried(READERS[name], found[name])
+        if what != "read":
+            raise RuntimeError(f"{name}: the sound file is not read: {what}: {said}")
+    return found
+
+
+def fuzz(names: list[str], files: int, seed: int, keep: Path | None = None) -> dict[str, Counter[str]]:
+    """Try so many damaged files of each reader; bad ones are kept in a folder, with what happened."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
+    with TemporaryDirectory() as scratch:
+        sound = seeds(Path(scratch) / "seeds", names)
+        for number in range(files):
+            for name in names:
+                reader = READERS[name]
+                if reader.slow and number % 10:
+                    continue
+                rng = np.random.default_rng([seed, number, sum(name.encode())])
+                path = Path(scratch) / reader.file
+                copied(sound[name], path)
+                how = "; ".join(damage(path, rng) for _ in range(int(rng.choice([1, 1, 2]))) if path.exists())
+                what, said = tried(reader, path)
+                counts[name][what] += 1
+                if what not in GOOD:
+                    sys.stderr.write(f"{name} {number}: {what}: {how}: {said.strip().splitlines()[-1:]}\n")
+                    if keep is not None:
+                        keep.mkdir(parents=True, exist_ok=True)
+                        place = keep / f"{name.replace(' ', '_')}-{number}"
+                        copied(path, place)
+                        (keep / f"{place.name}.txt").write_text(f"{what}\n{how}\n{said}")
+    return counts
+
+
+def main() -> int:
+    """Fuzz from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=20000, help="damaged files over all readers")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="readers whose name holds this")
+    parser.add_argument("--keep", type=Path, default=None, help="folder for the files that did harm")
+    args = parser.parse_args()
+    names = [name for name in READERS if args.only in name]
+    counts = fuzz(names, max(1, args.files // len(names)), args.seed, args.keep)
+    total: Counter[str] = sum(counts.values(), Counter())
+    for name, one in counts.items():
+        print(f"{name:24} {dict(one)}")
+    print(json.dumps({"files": total.total(), **total}))
+    return 0 if set(total) <= set(GOOD) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""A small seeded run over every reader, and a check that every reader is in it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from corpus import READERS
+from driver import GOOD, fuzz
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
+#: Functions with such a name and a path that read no file by themselves, and why.
+NOT_READERS = {
+    "require_file", "require_ordinary", "reading",  # look at its kind only
+    "is_ours", "load_object",  # kept objects: signed (tests/vivarig/pipeline/test_single_stages.py)
+    "open_session", "open_sequence", "find_sequences", "load_background", "stored_outlines",  # through readers in it
+    "read_storage",  # OpenCV's through rigs, OpenSim's through motions
+    "load_subject", "load_truth", "load_findings",  # through subject, truth and results
+}  # fmt: skip
+
+
+def reading_functions(root: Path) -> set[str]:
+    """Return the names of public functions that read what their first argument, a path, names."""
+    found = set()
+    for package in PACKAGES:
+        for file in (root / package).rglob("*.py"):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if not isinstance(node, ast.FunctionDef) or not node.args.args:
+                    continue
+                kind = node.args.args[0].annotation
+                verb = node.name.split("_")[0]
+                if (
+                    kind is not None
+                    and "Path" in ast.unparse(kind)
+                    and verb in ("read", "load", "open", "probe", "user")
+                ):
+                    found.add(node.name)
+    return found
+
+
+def unregistered(root: Path) -> set[str]:
+    covered = {name for reader in READERS.values() for name in reader.covers}
+    return reading_functions(root) - covered - NOT_READERS
+
+
+def test_every_reader_is_registered(tmp_path: Path) -> None:
+    assert not unregistered(ROOT), "register it in tests/fuzz/corpus.py, with a sound file to start from"
+    for package in PACKAGES:
+        (tmp_path / package).mkdir()
+    (tmp_path / "vivarig" / "new.py").write_text("def read_holograms(path: Path) -> None: ...\n")
+    assert unregistered(tmp_path) == {"read_holograms"}
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_damaged_files_do_no_harm(tmp_path: Path, share: int) -> None:
+    names = sorted(name for name, reader in READERS.items() if not reader.slow)[share::4]
+    counts = fuzz(names, 3, seed=20261117, keep=tmp_path / "harmful")
+    harm = {name: dict(count) for name, count in counts.items() if not set(count) <= set(GOOD)}
+    assert not harm, f"files and what they did are in {tmp_path / 'harmful'}"

@@ -1,0 +1,4 @@
+"""Films of a recording with what was found drawn over it.
+
+Imports `results` and `report` (its pictures).
+"""

@@ -1,0 +1,95 @@
+"""The viewer's door: who may look. A secret in the address, and only pages of the viewer's own may speak to it.
+
+A browser lets any page on the internet open a websocket to this machine. So a visitor must bring the token that the
+command printed (in the address, then as a cookie), must have asked for this machine by an address of ours (against DNS
+names that turn into 127.0.0.1), and a page that connects must be the viewer's own (its Origin).
+"""
+
+from __future__ import annotations
+
+import http.cookies
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+__all__ = ["Door"]
+
+_COOKIE = "vivarig_view"
+_WORD = "token"
+_ANY = ("0.0.0.0", "::", "")
+
+
+class Door:
+    """Checks each request to the viewer's server."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.token = secrets.token_urlsafe(24)
+
+    def address(self, port: int) -> str:
+        """Return the address to open, token and all."""
+        shown = "127.0.0.1" if self.host in _ANY else f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{shown}:{port}/?{_WORD}={self.token}"
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Let a viser server that is started in this block ask us first; viser has no setting for that."""
+        import websockets.asyncio.server as module
+
+        serve = module.serve
+
+        def watched(*arguments: Any, process_request: Callable[..., Any] | None = None, **named: Any) -> Any:
+            return serve(*arguments, process_request=self._checked(process_request), **named)
+
+        module.serve = watched  # type: ignore[assignment,misc]
+        try:
+            yield
+        finally:
+            module.serve = serve  # type: ignore[misc]
+
+    def _checked(self, then: Callable[..., Any] | None) -> Callable[..., Any]:
+        def check(connection: Any, request: Any) -> Any:
+            why = self.refusal(request.path, request.headers)
+            if why:
+                return connection.respond(403, f"{why}\n")
+            response = then(connection, request) if then is not None else None
+            if response is not None:
+                response.headers["Set-Cookie"] = f"{_COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+                response.headers["Referrer-Policy"] = "no-referrer"
+            return response
+
+        return check
+
+    def refusal(self, path: str, headers: Any) -> str:
+        """Return why a request is refused; empty if it is not."""
+        asked = headers.get("Host", "")
+        if not self._ours(urlsplit(f"//{asked}").hostname or ""):
+            return "this viewer does not answer to that name"
+        origin = headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != asked:
+            return "only the viewer's own page may connect"
+        brought = [*parse_qs(urlsplit(path).query).get(_WORD, []), _cookie(headers.get("Cookie", ""))]
+        if not any(secrets.compare_digest(word.encode(), self.token.encode()) for word in brought):
+            return "open the address that `vivarig view` printed: it ends with a token"
+        return ""
+
+    def _ours(self, name: str) -> bool:
+        if name in ("localhost", self.host):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return self.host in _ANY and name == socket.gethostname()
+        return address.is_loopback or self.host in _ANY
+
+
+def _cookie(text: str) -> str:
+    try:
+        found = http.cookies.SimpleCookie(text).get(_COOKIE)
+    except http.cookies.CookieError:
+        return ""
+    return found.value if found is not None else ""
