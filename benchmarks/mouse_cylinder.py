@@ -121,7 +121,7 @@ def score(recording: Recording, labels: Labels, pairs: dict[str, tuple[str, ...]
     with open_results(recording.results / "track.h5", stage="track") as file:
         names = [word.decode() for word in file["marker_names"][:]]
         markers, trust = file["markers"][:], file["trust"][:]
-        by_marker = file["marker_trust"][:] if "marker_trust" in file else None
+        by_marker = file["limb_trust"][:][:, file["marker_limbs"][:]] if "limb_trust" in file else None
     misses = []
     for frame, points in labels.points.items():
         for label, point in points.items():

@@ -129,10 +129,10 @@ def test_points_come_back_from_every_format(finished: Path, tmp_path: Path, suff
 def test_the_trust_of_a_frame_is_the_confidence_of_its_points(finished: Path, tmp_path: Path, suffix: str) -> None:
     found = load_findings(load_recording(finished))
     assert found.skeleton is not None
-    trust = np.zeros_like(found.skeleton.trust)
-    trust[1:3] = 1, 2
+    trust = np.zeros_like(found.skeleton.landmark_trust)
+    trust[1], trust[2] = 1, 2
     series = point_series(
-        replace(found, skeleton=replace(found.skeleton, trust=trust)), "landmarks", trusted_only=False
+        replace(found, skeleton=replace(found.skeleton, landmark_trust=trust)), "landmarks", trusted_only=False
     )
     write_motion(series, tmp_path / f"points{suffix}")
     back = read_motion(tmp_path / f"points{suffix}")
