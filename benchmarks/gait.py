@@ -2,8 +2,8 @@
 
     python -m benchmarks.gait [part ...]
 
-Parts: plates, studio, cmu, speed, constraints, rhythm, tracked, clean, hierarchy. All of them by default. The sample recordings are tracked
-first, which takes minutes; ``GAIT_SAMPLES=FOLDER`` keeps them in a folder, or finds them there.
+Parts: plates, studio, cmu, speed, constraints, rhythm, tracked, clean, hierarchy. All of them by default. The sample
+recordings are tracked first, which takes minutes; ``GAIT_SAMPLES=FOLDER`` keeps them in a folder, or finds them there.
 """
 
 from __future__ import annotations

@@ -62,7 +62,9 @@ class Rhythm:
     def words(self) -> str:
         """Say it in one line."""
         r = f"r = {self.regularity[0]:.2f} and {self.regularity[1]:.2f} in {self.camera}"
-        return f"regular gait, {self.stride_hz:.2f} strides per second, {r}" if self.regular else f"no regular gait ({r})"
+        return (
+            f"regular gait, {self.stride_hz:.2f} strides per second, {r}" if self.regular else f"no regular gait ({r})"
+        )
 
 
 def silhouette_components(crops: Floats, cycles: float) -> Floats:
@@ -129,14 +131,16 @@ def find_rhythm(masks: Mapping[str, Sequence[Bools] | Bools], rate_hz: float) ->
 def _fundamental(crops: Mapping[str, Floats], rate_hz: float) -> tuple[float, dict[str, Floats], Floats]:
     """Return the strides of the recording, and the components of what is as fast, by camera and of all together.
 
-    Of the times after which silhouettes come back, the one whose harmonics explain most; but if of these only every second
-    or third stands out of the spectrum, the strides are that much faster.
+    Of the times after which silhouettes come back, the one whose harmonics explain most; but if of these only every
+    second or third stands out of the spectrum, the strides are that much faster.
     """
     most = min(len(next(iter(crops.values()))) / 8.0, len(next(iter(crops.values()))) / rate_hz * _FASTEST_HZ)
 
     def tried(guess: float) -> tuple[float, float, dict[str, Floats], Floats]:
         scores = {camera: silhouette_components(some, guess) for camera, some in crops.items()}
-        stacked = np.concatenate([values / max(np.linalg.norm(values), 1e-12) for values in scores.values()], axis=1)
+        stacked = np.concatenate(
+            [values / max(float(np.linalg.norm(values)), 1e-12) for values in scores.values()], axis=1
+        )
         cycles = _refined(stacked, guess)
         return _explained(stacked, cycles) / float((stacked**2).sum()), cycles, scores, stacked
 

@@ -14,7 +14,7 @@ __all__ = ["constraint_scores", "walk_run_walk"]
 
 
 def walk_run_walk(seed: int) -> tuple[Floats, list[tuple[int, int]]]:
-    """Return 350 frames at 25 Hz of a foot that goes 17 m: four plants of a walk, six of a run, which are less still."""
+    """Return 350 frames at 25 Hz of a foot that goes 17 m: four plants of a walk and six of a run, less still."""
     rng = np.random.default_rng(seed)
     plants = [(34, 42), (66, 74), (98, 106), *((140 + 16 * k, 145 + 16 * k) for k in range(6)), (300, 308)]
     loose = [1.0] * 3 + [8.0] * 6 + [1.0]

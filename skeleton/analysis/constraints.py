@@ -3,8 +3,8 @@
 Le Callennec (EPFL thesis 3459, 2006, chapter 6). From poses W_i of the part in a frame (the floor, a belt, another
 segment), the step ``D_i = W_i^-1 W_(i+1)`` in the part's own frame says what it does: *space* if it neither turns nor
 moves, *line* if it turns and does not slip along its axis, *point* if successive axes meet. Thresholds are what
-templates show, by least median of squares, and change with time between them. Without templates the part's slow, recurring
-intervals are taken for them.
+templates show, by least median of squares, and change with time between them. Without templates the part's slow,
+recurring intervals are taken for them.
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ def find_constraints(
         raise InputError(f"constraints: wanted finite poses (T, 4, 4) of 4 frames or more, got {poses.shape}")
     for one in templates:
         if one.kind not in KINDS[:2] or not 0 <= one.first < one.last < len(poses):
-            raise InputError(
-                f"template {one}: wanted space or line, and frames of 0 to {len(poses) - 1} in order"
-            )
+            raise InputError(f"template {one}: wanted space or line, and frames of 0 to {len(poses) - 1} in order")
     motion = instant_motion(poses, local=local)
     chosen = list(templates) or _slow_intervals(motion, size_mm, max(2, round(least_s * rate_hz)))
     if not chosen:
@@ -192,7 +190,9 @@ def _connected(gap: int, apart_mm: float, size_mm: float) -> bool:
     return gap <= math.floor(10.0 * math.exp(-apart_mm * math.log(10.0) / size_mm))
 
 
-def _spaces(poses: Floats, motion: InstantMotion, still: Bools, size_mm: float, least: int) -> list[GeometricConstraint]:
+def _spaces(
+    poses: Floats, motion: InstantMotion, still: Bools, size_mm: float, least: int
+) -> list[GeometricConstraint]:
     """Return the intervals in which the part is fixed; near ones at one place are one."""
     out: list[GeometricConstraint] = []
     for start, stop in runs_of(still):

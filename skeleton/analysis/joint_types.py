@@ -15,8 +15,8 @@ __all__ = ["JointMotion", "joint_motion"]
 _HINGE = 0.9
 """Share of all turning about one axis from which a joint is a hinge."""
 _SLIDES = 0.1
-"""A joint slides if its best centre wanders by more than this share of what its turning moves it at 10 mm, or by more
-than `_NOISE`."""
+"""A joint slides if its centre wanders by more than this share of what its turning moves a place 10 mm off, and by more
+than three times the noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def joint_motion(first: Floats, second: Floats, *, noise_mm: float = 0.1) -> Joi
         raise SolveError("joint: the bones do not turn against each other; a joint needs motion")
     share = float(size[0] ** 2 / (size**2).sum())
     along = vectors @ rows[0]
-    centre, places = _centre(between)
+    places = _centre_path(between)
     away = places - places.mean(axis=0)
     _, _, ways = np.linalg.svd(away, full_matrices=False)
     slide = float(np.ptp(away @ ways[0]))
@@ -72,8 +72,8 @@ def joint_motion(first: Floats, second: Floats, *, noise_mm: float = 0.1) -> Joi
     )  # fmt: skip
 
 
-def _centre(between: Floats) -> tuple[Floats, Floats]:
-    """Return the place (3,) of the second bone that moves least in the first, and where it was (T, 3).
+def _centre_path(between: Floats) -> Floats:
+    """Return (T, 3) where the place of the second bone that moves least was in the first.
 
     Least squares on ``R c + t - m``; along an axis that it hardly turns about a place is as good as the next: the one
     nearest the second bone's mean origin is taken.
@@ -84,4 +84,4 @@ def _centre(between: Floats) -> tuple[Floats, Floats]:
     u, s, vt = np.linalg.svd(rows, full_matrices=False)
     good = s > 0.1 * s[0]
     centre = vt.T @ (np.where(good, 1.0 / np.maximum(s, 1e-300), 0.0) * (u.T @ wanted))
-    return np.asarray(centre), np.asarray(np.einsum("tij,j->ti", rotation, centre) + shift)
+    return np.asarray(np.einsum("tij,j->ti", rotation, centre) + shift)

@@ -17,7 +17,7 @@ WALK, RUN = 1.0, 8.0
 
 
 def walk_run_walk() -> tuple[Floats, list[tuple[int, int]]]:
-    """Return 350 frames at 25 Hz of a foot that goes 17 m: four plants of a walk, six of a run, which are less still."""
+    """Return 350 frames at 25 Hz of a foot that goes 17 m: four plants of a walk and six of a run, less still."""
     rng = np.random.default_rng(4)
     plants = [(34, 42), (66, 74), (98, 106), (140, 145), (156, 161), (172, 177), (188, 193), (204, 209), (220, 225)]
     plants.append((300, 308))
@@ -35,7 +35,11 @@ def walk_run_walk() -> tuple[Floats, list[tuple[int, int]]]:
         tilt[start:end] = 0.3 + 0.004 * loose * rng.uniform(-0.5, 0.5, end - start)
         before, where = end, stop
     share = np.linspace(0.0, 1.0, 350 - before)
-    place[before:, 0], place[before:, 2], tilt[before:] = where + 900.0 * share, 200.0 * np.sin(np.pi * share), 0.8 * share
+    place[before:, 0], place[before:, 2], tilt[before:] = (
+        where + 900.0 * share,
+        200.0 * np.sin(np.pi * share),
+        0.8 * share,
+    )
     poses = np.broadcast_to(np.eye(4), (350, 4, 4)).copy()
     poses[:, :3, :3] = rotation_from_vector(np.stack([0 * tilt, tilt, 0 * tilt], axis=1))
     poses[:, :3, 3] = place
@@ -65,7 +69,7 @@ def test_dynamic_thresholds_find_all_plants_of_walk_and_run() -> None:
 
 
 def test_the_step_in_the_parts_own_frame_does_not_care_where_it_is() -> None:
-    poses, plants = walk_run_walk()
+    poses, _ = walk_run_walk()
     moved = poses.copy()
     moved[:, 0, 3] += 17000.0
     templates = [Template("space", 34, 41), Template("space", 156, 160), Template("space", 300, 307)]
@@ -99,7 +103,9 @@ def test_a_lid_turns_about_its_hinge_and_a_stick_about_its_point() -> None:
     np.testing.assert_allclose(line.place[[0, 2]], hinge[[0, 2]], atol=0.5)
     stick = lid.copy()
     t = np.linspace(0.0, 9.0, 60)
-    stick[:, :3, :3] = rotation_from_vector(np.stack([0.6 * np.sin(t), 0.6 * np.cos(1.3 * t), 0.4 * np.sin(0.7 * t)], 1))
+    stick[:, :3, :3] = rotation_from_vector(
+        np.stack([0.6 * np.sin(t), 0.6 * np.cos(1.3 * t), 0.4 * np.sin(0.7 * t)], 1)
+    )
     stick[:, :3, 3] = hinge + stick[:, :3, :3] @ np.array([0.0, 0.0, 50.0])
     found = find_constraints(stick, 25.0, templates=[Template("line", 2, 57)], robust=False)
     assert any(one.kind == "point" and np.linalg.norm(one.place - hinge) < 1.0 for one in found)
