@@ -15,7 +15,7 @@ ORDER = (
     "calibration.bundle", "calibration.boards", "calibration.solving", "calibration.accuracy", "calibration.xray",
     "skeleton.tree", "skeleton.bodies", "skeleton.actors", "skeleton.model_files", "skeleton.motion_files",
     "skeleton.motions", "skeleton.analysis", "skeleton.inverse_kinematics", "skeleton.pose_spaces",
-    "capture.recordings", "capture.camera_checks", "capture.raycasting", "capture.hull", "capture.posture",
+    "capture.recordings", "capture.camera_checks", "capture.raycasting", "capture.hull", "capture.posture", "capture.rhythm",
     "capture.backgrounds",
     "capture.silhouettes.subjects", "capture.silhouettes", "capture.studio.scene", "capture.studio.light",
     "capture.studio.xray", "capture.studio.films",
