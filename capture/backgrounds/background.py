@@ -18,6 +18,7 @@ from calibration.foundation.errors import InputError
 from capture.recordings.video import probe, read_frames
 
 __all__ = [
+    "MOST_SPREAD",
     "SCALE",
     "Background",
     "NoiseCurve",
@@ -39,6 +40,8 @@ _MOST_BYTES = 400_000_000
 _MOST_FRAMES = 2000
 #: A band of brightness with this many times the usual noise shows movement.
 _RESTLESS = 4.0
+#: A pixel's own spread counts up to this many times the noise at its brightness: more is the subject's, not the scene's.
+MOST_SPREAD = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
 
