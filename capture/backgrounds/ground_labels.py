@@ -1,10 +1,10 @@
 """Which of the looks that a place has over a recording is the ground, and in which images the ground is free.
 
-A subject may rest on a place for most of the time, so neither the commonest nor the brightest look is the ground. Images
-are looked at in cells of a few pixels. Each cell has a few looks that last (modes). Two things tell them apart: a look of
-the subject comes together with movement nearby (a resting animal breathes, grooms and turns), the ground's look with
-movement elsewhere; and looks of neighbouring cells seen in the same image without an edge between them belong together.
-With s = +1 for the ground and -1 for the subject the labels minimise
+A subject may rest on a place for most of the time, so neither the commonest nor the brightest look is the ground.
+Images are looked at in cells of a few pixels. Each cell has a few looks that last (modes). Two things tell them apart:
+a look of the subject comes together with movement nearby (a resting animal breathes, grooms and turns), the ground's
+look with movement elsewhere; and looks of neighbouring cells seen in the same image without an edge between them belong
+together. With s = +1 for the ground and -1 for the subject the labels minimise
 
     sum_t sum_(a, b) w_t(a, b) (s_a - s_b)^2 + sum_a u_a (s_a - m_a)^2,   s = 1 on ground that never changes
 
@@ -42,10 +42,12 @@ _STEADY = 0.95
 _CONTRAST = 2.0
 #: Noise of a cell is not taken for less than this, grey levels: a codec rounds it away.
 _LEAST_SIGMA = 1.5
-#: Movement, in standard deviations; how far it is felt, cells; its weight.
+#: Movement, in standard deviations; its weight. It is felt as far as this many sides of a square as large as what
+#: moves in an image, within these limits, cells.
 _MOVES = 6.0
-_FELT_CELLS = 6.0
 _MOVEMENT = 0.3
+_FELT = 1.4
+_LEAST_FELT, _MOST_FELT = 4.0, 30.0
 #: A look that is darker than another of the ground by a factor in this range, the same in all channels, is its shade.
 _SHADE = (0.4, 0.97)
 _SHADE_TINT = 0.06
@@ -138,7 +140,9 @@ def _movement(cells: Singles, sigma: Singles) -> Singles:
     change = np.abs(np.diff(cells, axis=0)).max(axis=3)
     change = np.concatenate([change[:1], change, change[-1:]])
     moves = np.minimum(change[:-1], change[1:]) > np.float32(_MOVES) * sigma
-    return np.stack([cv2.GaussianBlur(m.astype(np.float32), (0, 0), _FELT_CELLS) for m in moves])
+    amount = float(np.median(np.count_nonzero(moves, axis=(1, 2))))
+    felt = min(max(_FELT * np.sqrt(amount), _LEAST_FELT), _MOST_FELT)
+    return np.stack([cv2.GaussianBlur(m.astype(np.float32), (0, 0), felt) for m in moves])
 
 
 def _neighbours(cells: Singles, sigma: Singles, which: NDArray[np.int8], node: NDArray[np.int64]) -> sparse.csr_matrix:
