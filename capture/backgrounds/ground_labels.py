@@ -42,12 +42,16 @@ _STEADY = 0.95
 _CONTRAST = 2.0
 #: Noise of a cell is not taken for less than this, grey levels: a codec rounds it away.
 _LEAST_SIGMA = 1.5
-#: Movement, in standard deviations; its weight. It is felt as far as this many sides of a square as large as what
-#: moves in an image, within these limits, cells.
+#: Movement, in standard deviations; its weight. It is felt as far as this share of the side of a square as large as
+#: what changes in an image, within these limits, cells; less on-the-spot movement than this share is none.
 _MOVES = 6.0
 _MOVEMENT = 0.3
-_FELT = 1.4
+_FELT = 0.3
+_NEVER_STOPS = 0.25
 _LEAST_FELT, _MOST_FELT = 4.0, 30.0
+#: Labels of subject and ground in one cell differ by this at least; cells that must have had both.
+_APART = 0.3
+_CELLS_WITH_BOTH = 20
 #: A look that is darker than another of the ground by a factor in this range, the same in all channels, is its shade.
 _SHADE = (0.4, 0.97)
 _SHADE_TINT = 0.06
@@ -136,13 +140,24 @@ def _gather(
 
 
 def _movement(cells: Singles, sigma: Singles) -> Singles:
-    """Return (n, h, w) how much moves near each cell in each image: what differs from the image before and after."""
-    change = np.abs(np.diff(cells, axis=0)).max(axis=3)
+    """Return (n, h, w) how much moves near each cell in each image.
+
+    What differs from the images before *and* after moves on its place; what a subject left or came to differs from one
+    of them only. A subject that never stops shows the latter alone.
+    """
+    change = np.abs(np.diff(cells, axis=0)).max(axis=3) > np.float32(_MOVES) * sigma[1:]
     change = np.concatenate([change[:1], change, change[-1:]])
-    moves = np.minimum(change[:-1], change[1:]) > np.float32(_MOVES) * sigma
-    amount = float(np.median(np.count_nonzero(moves, axis=(1, 2))))
+    both, either = change[:-1] & change[1:], change[:-1] | change[1:]
+    amount = float(np.median(np.count_nonzero(either, axis=(1, 2))))
     felt = min(max(_FELT * np.sqrt(amount), _LEAST_FELT), _MOST_FELT)
+    moves = either if both.sum() < _NEVER_STOPS * either.sum() else both
     return np.stack([cv2.GaussianBlur(m.astype(np.float32), (0, 0), felt) for m in moves])
+
+
+def _texture(cells: Singles) -> np.float32:
+    """Return the scene's usual contrast between neighbouring cells, grey levels: texture is no edge."""
+    scene = cells[len(cells) // 2]
+    return np.float32(np.median(np.sqrt(np.square(np.diff(scene, axis=1)).mean(axis=2))))
 
 
 def _neighbours(cells: Singles, sigma: Singles, which: NDArray[np.int8], node: NDArray[np.int64]) -> sparse.csr_matrix:
@@ -185,8 +200,10 @@ def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
     weight = _MOVEMENT * several * (most - least) / (most + least + 0.02) * looks.counts / count
     node = np.zeros(lasting.shape, dtype=np.int64)
     node[lasting] = np.arange(np.count_nonzero(lasting))
-    links = _neighbours(level, np.median(sigma, axis=0), looks.which, node)
+    links = _neighbours(level, np.maximum(np.median(sigma, axis=0), _texture(level)), looks.which, node)
     steady = looks.counts[0] >= _STEADY * count
+    # A gap of a cell between what is steady inside and outside of a place that changes is no connection.
+    steady = cv2.erode(steady.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
     parts, _ = label(steady)
     outer = np.unique(np.concatenate([parts[0], parts[-1], parts[:, 0], parts[:, -1]]))
     fixed = np.zeros(lasting.shape)
@@ -214,12 +231,20 @@ def _in_full_light(looks: CellLooks, labels: Floats) -> NDArray[np.int64]:
     return best
 
 
+def _between(labels: Floats) -> float:
+    """Return the label between subject and ground: half-way between the looks of cells that had both."""
+    least = np.where(np.isfinite(labels), labels, np.inf).min(axis=0)
+    most = labels.max(axis=0)
+    both = most - least > _APART
+    return float(np.median((most + least)[both]) / 2) if np.count_nonzero(both) >= _CELLS_WITH_BOTH else 0.0
+
+
 def free_cells(cells: Bytes, noise: NoiseCurve) -> Bools:
     """Return (n, h, w) where images of one camera under one light, as cells (n, h, w, C), show the ground."""
     looks = cell_looks(cells, noise)
     labels = _labels(cells, looks, noise)
     best = _in_full_light(looks, labels)
-    ground = np.take_along_axis(labels, best[None], axis=0)[0] > 0
+    ground = np.take_along_axis(labels, best[None], axis=0)[0] > _between(labels)
     free = ((looks.which == best) & ground).view(np.uint8)
     # A single cell that says otherwise than those around it in the same image is wrong.
     return np.stack([cv2.medianBlur(one, 5) for one in free]).view(np.bool_)
