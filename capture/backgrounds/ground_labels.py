@@ -77,7 +77,7 @@ def cells_of(image: Bytes) -> Bytes:
     height, width, channels = image.shape
     side = max(1, -(-max(height, width) // _CELLS))
     size = (-(-width // side), -(-height // side))
-    return cv2.resize(image, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], channels)
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], channels))
 
 
 def cell_looks(cells: Bytes, noise: NoiseCurve) -> CellLooks:
@@ -228,7 +228,7 @@ def _in_full_light(looks: CellLooks, labels: Floats) -> NDArray[np.int64]:
         even = ratio.max(axis=2) - ratio.min(axis=2) < _SHADE_TINT
         shade = even & (ratio.min(axis=2) > _SHADE[0]) & (ratio.max(axis=2) < _SHADE[1])
         best = np.where(shade & (labels[k] > 0), k, best)
-    return best
+    return np.asarray(best)
 
 
 def _between(labels: Floats) -> float:

@@ -274,7 +274,7 @@ def _evidence_model(
     if name == "plate" and footage.background is not None:
         return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
-        first, *others = fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
+        first, *others = fit_mixture(list(spread_frames(footage.background, 32, gray=grey)), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
         ground = uncovered_ground(samples, noise)
@@ -284,9 +284,9 @@ def _evidence_model(
             return SittingSubject(place, grey)
         return found
     if footage.background is not None:
-        empty = spread_frames(footage.background, 32, gray=grey)
+        empty = list(spread_frames(footage.background, 32, gray=grey))
     else:
         centre = uncovered_ground(samples, noise).background.centre
-        empty = np.clip(np.rint(centre), 0, 255).astype(np.uint8)[None]
+        empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
     scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
     return FollowingModel(scene, shadow_floor=floor)

@@ -19,6 +19,7 @@ from capture.silhouettes.confirmation import Floor, confirmed
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.plausible import MaskFigures, implausible
 from capture.silhouettes.shade import floor_of, learn_shade
 
 SIZE = (200, 150)
@@ -166,3 +167,13 @@ def test_an_edge_lies_half_way_between_subject_and_background() -> None:
     fat = image[:, :, 0] < 138  # a tenth of the pixel is enough
     mended = half_way_edge(fat, image, ground, np.ones(1))
     assert overlap(fat, covered > 0) < 0.95 and overlap(mended, covered > 0) > 0.985
+
+
+def test_silhouettes_that_cannot_be_right_are_named_with_a_way_out() -> None:
+    def figures(share: float, pieces: float) -> MaskFigures:
+        return MaskFigures(("cam01", "cam03"), np.array([0.01, share]), np.array([1.0, pieces]), np.zeros(2))
+
+    assert implausible(figures(0.02, 3)) == "" and implausible(figures(0.45, 1)) == ""
+    said = implausible(figures(0.48, 131))
+    assert said.startswith("cam03: the silhouette fills 48 % of the image in 131 pieces; give a background")
+    assert implausible(figures(0.03, 60)) and implausible(figures(0.95, 1))
