@@ -49,6 +49,8 @@ _MOVEMENT = 0.3
 _FELT = 0.3
 _NEVER_STOPS = 0.25
 _LEAST_FELT, _MOST_FELT = 4.0, 30.0
+#: A core that never changes, larger than this share of what changes around, is a subject that stays.
+_CORE = 0.02
 #: Labels of subject and ground in one cell differ by this at least; cells that must have had both.
 _APART = 0.3
 _CELLS_WITH_BOTH = 20
@@ -201,14 +203,9 @@ def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
     node = np.zeros(lasting.shape, dtype=np.int64)
     node[lasting] = np.arange(np.count_nonzero(lasting))
     links = _neighbours(level, np.maximum(np.median(sigma, axis=0), _texture(level)), looks.which, node)
-    steady = looks.counts[0] >= _STEADY * count
-    # A gap of a cell between what is steady inside and outside of a place that changes is no connection.
-    steady = cv2.erode(steady.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
-    parts, _ = label(steady)
-    outer = np.unique(np.concatenate([parts[0], parts[-1], parts[:, 0], parts[:, -1]]))
     fixed = np.zeros(lasting.shape)
     # What never changes and is not surrounded by what does belongs to the scene.
-    fixed[0] = 10.0 * (steady & np.isin(parts, outer[outer > 0]))
+    fixed[0] = 10.0 * _steady_outside(looks)[0]
     diagonal = np.asarray(links.sum(axis=1)).ravel() + (weight + fixed)[lasting] + 1e-6
     system = (sparse.diags(diagonal) - links).tocsr()
     solution, _ = cg(
@@ -239,9 +236,26 @@ def _between(labels: Floats) -> float:
     return float(np.median((most + least)[both]) / 2) if np.count_nonzero(both) >= _CELLS_WITH_BOTH else 0.0
 
 
-def free_cells(cells: Bytes, noise: NoiseCurve) -> Bools:
-    """Return (n, h, w) where images of one camera under one light, as cells (n, h, w, C), show the ground."""
+def _steady_outside(looks: CellLooks) -> tuple[Bools, int]:
+    """Return (h, w) the cells that never change up to the image's border, and the size of the largest part within."""
+    steady = looks.counts[0] >= _STEADY * len(looks.which)
+    # A gap of a cell between what is steady inside and outside of a place that changes is no connection.
+    steady = cv2.erode(steady.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
+    parts, _ = label(steady)
+    outer = np.unique(np.concatenate([parts[0], parts[-1], parts[:, 0], parts[:, -1]]))
+    outside = steady & np.isin(parts, outer[outer > 0])
+    return outside, int(np.bincount(parts[steady & ~outside], minlength=1).max())
+
+
+def free_cells(cells: Bytes, noise: NoiseCurve) -> Bools | None:
+    """Return (n, h, w) where images of one camera under one light, as cells (n, h, w, C), show the ground.
+
+    None if a core that never changes lies within what does: a subject that hardly leaves its place.
+    """
     looks = cell_looks(cells, noise)
+    changing = cv2.medianBlur((np.count_nonzero(looks.counts, axis=0) > 1).view(np.uint8), 5)
+    if _steady_outside(looks)[1] > _CORE * np.count_nonzero(changing):
+        return None
     labels = _labels(cells, looks, noise)
     best = _in_full_light(looks, labels)
     ground = np.take_along_axis(labels, best[None], axis=0)[0] > _between(labels)

@@ -18,7 +18,7 @@ from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve
 from capture.backgrounds.ground_labels import cells_of, free_cells
 
-__all__ = ["Ground", "uncovered_ground"]
+__all__ = ["Ground", "filled", "spread_at", "uncovered_ground", "variation_of"]
 
 #: The ground of a pixel is known if it was free in as many images at least.
 _LEAST = 2
@@ -39,10 +39,15 @@ class Ground:
     seen: Bools
 
 
-def uncovered_ground(stack: Bytes, noise: NoiseCurve) -> Ground:
-    """Return the ground in images (n, H, W, C) spread over a recording, under one light."""
+def uncovered_ground(stack: Bytes, noise: NoiseCurve) -> Ground | None:
+    """Return the ground in images (n, H, W, C) spread over a recording, under one light.
+
+    None if the subject hardly leaves its place (`capture.backgrounds.followed_inwards` then).
+    """
     _, height, width, channels = stack.shape
     free = free_cells(np.stack([cells_of(image) for image in stack]), noise)
+    if free is None:
+        return None
     # A cell next to one that is not free may hold some of what hides that.
     clear = np.stack([cv2.erode(one.view(np.uint8), np.ones((3, 3), np.uint8)) for one in free]).view(np.bool_)
     enough = np.count_nonzero(clear, axis=0) >= _LEAST
@@ -85,7 +90,7 @@ def _over_free(stack: Bytes, free: Bools, least: int, centre: Singles, spread: S
                 spread[y, x, c] = np.float32(1.4826) * np.median(away[:count])
 
 
-def _filled(values: Singles, known: Bools) -> Singles:
+def filled(values: Singles, known: Bools) -> Singles:
     """Return (H, W, C) the values with what is not known interpolated: averaged coarser and coarser until known."""
     weight = known.astype(np.float32)
     levels = [(np.where(known[:, :, None], values, np.float32(0.0)), weight)]
@@ -105,7 +110,7 @@ def _filled(values: Singles, known: Bools) -> Singles:
     return np.asarray(coarse, dtype=np.float32)
 
 
-def _variation(values: Singles, known: Bools, around: Bools) -> Singles:
+def variation_of(values: Singles, known: Bools, around: Bools) -> Singles:
     """Return (scales, C) how far the known ground is from its mean over each of `_SCALES_PX`, near the region."""
     weight = known.astype(np.float32)
     ring = known & around
@@ -119,7 +124,7 @@ def _variation(values: Singles, known: Bools, around: Bools) -> Singles:
     return np.maximum.accumulate(np.array(found, dtype=np.float32), axis=0)
 
 
-def _spread_at(distance: Singles, variation: Singles) -> Singles:
+def spread_at(distance: Singles, variation: Singles) -> Singles:
     """Return (H, W, C) the ground's variation over each pixel's distance from known ground."""
     flat = [np.interp(distance, _SCALES_PX, column) for column in variation.T]
     return np.stack(flat, axis=-1).astype(np.float32)
@@ -128,8 +133,8 @@ def _spread_at(distance: Singles, variation: Singles) -> Singles:
 def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve) -> Ground:
     """Return the background with what is not known filled in and spread accordingly."""
     around = cv2.dilate((~known).view(np.uint8), disc(max(2, round(0.04 * max(known.shape))))) > 0
-    variation = _variation(centre, known, around)
-    full = _filled(centre, known)
+    variation = variation_of(centre, known, around)
+    full = filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-    doubt = np.hypot(noise.at(full), _spread_at(distance, variation))
+    doubt = np.hypot(noise.at(full), spread_at(distance, variation))
     return Ground(Background(full, np.where(known[:, :, None], spread, doubt).astype(np.float32)), known)

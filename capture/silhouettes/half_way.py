@@ -13,8 +13,10 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 
 __all__ = ["half_way_edge"]
 
-#: The subject's own look is the mean of what lies within this many pixels and not on the rim.
-_NEAR_PX = 2
+#: A lens and a codec blur the edge over this many pixels; the subject's own look is the mean of what lies deeper.
+_DEPTH_PX = 2
+#: Least share of a pixel's surroundings that must lie deeper.
+_TOLD = 0.02
 #: Least contrast, root mean square grey levels, at which a mixture can be told.
 _CONTRAST = 16.0
 
@@ -31,25 +33,30 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     if w == 0:
         return mask
-    room = _NEAR_PX + 1
+    room = _DEPTH_PX + 2
     rows = slice(max(0, y - room), min(mask.shape[0], y + h + room))
     columns = slice(max(0, x - room), min(mask.shape[1], x + w + room))
     here = np.ascontiguousarray(mask[rows, columns]).view(np.uint8)
-    inner = cv2.erode(here, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=1)
-    rim_rows, rim_columns = np.nonzero(here > inner)
-    side = (2 * _NEAR_PX + 1, 2 * _NEAR_PX + 1)
-    share = cv2.blur(inner.astype(np.float32), side)
     picture = image[rows, columns].astype(np.float32)
-    picture = picture[:, :, None] if picture.ndim == 2 else picture
-    inside = cv2.blur(picture * inner[:, :, None], side).reshape(picture.shape)
-    at = (rim_rows, rim_columns)
-    own = inside[at] / np.maximum(share[at], np.float32(1e-3))[:, None]
-    ground = background[rows, columns][at] * light.astype(np.float32)
-    contrast = own - ground
-    power = np.square(contrast).sum(axis=1)
-    part = ((picture[at] - ground) * contrast).sum(axis=1)
-    told = (share[at] > 0.02) & (power > picture.shape[2] * _CONTRAST**2)
-    drop = told & (part < 0.5 * power)
+    ground = background[rows, columns] * light.astype(np.float32)
+    for depth in (_DEPTH_PX, 1):  # parts too thin for the first are asked by the second
+        inner = _shrunk(here, depth)
+        side = (2 * depth + 3, 2 * depth + 3)
+        share = cv2.blur(inner.astype(np.float32), side)
+        own = cv2.blur(picture * inner[:, :, None], side).reshape(picture.shape)
+        for _ in range(depth):
+            at = np.nonzero((here > _shrunk(here, 1)) & (share > _TOLD))
+            contrast = own[at] / share[at][:, None] - ground[at]
+            power = np.square(contrast).sum(axis=1)
+            part = ((picture[at] - ground[at]) * contrast).sum(axis=1)
+            drop = (power > picture.shape[2] * _CONTRAST**2) & (part < 0.5 * power)
+            here[at[0][drop], at[1][drop]] = 0
     out = mask.copy()
-    out[rows, columns][rim_rows[drop], rim_columns[drop]] = False
+    out[rows, columns] = here.view(np.bool_)
     return out
+
+
+def _shrunk(mask: Bytes, pixels: int) -> Bytes:
+    """Return a mask without the pixels near its edge; the image's own border is none."""
+    square = np.ones((2 * pixels + 1, 2 * pixels + 1), np.uint8)
+    return np.asarray(cv2.erode(mask, square, borderType=cv2.BORDER_CONSTANT, borderValue=1))

@@ -26,8 +26,8 @@ from capture.silhouettes.models import CameraModel
 __all__ = ["learn_shade"]
 
 #: The hue limit is this many times the distance within which this share of the shade lies, and within these, sigma.
-_TIMES, _SHARE = 1.5, 0.9
-_LEAST_LIMIT, _MOST_LIMIT = 1.0, 12.0
+_TIMES, _SHARE = 2.0, 0.9
+_LEAST_LIMIT, _MOST_LIMIT = 3.0, 12.0
 #: Pixels of shade that must have been seen; ratios that may be shade of any scene.
 _PIXELS = 300
 _LIGHTEST = 0.97
@@ -36,7 +36,7 @@ _CLEAR = 0.01
 _ROUNDS = 2
 #: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
 _STEADY = 0.15
-_BELOW = 0.01
+_BELOW = 0.03
 
 
 def learn_shade(

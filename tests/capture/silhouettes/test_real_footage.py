@@ -83,6 +83,7 @@ def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
     stack = np.stack(images)[:, :, :, None]
     assert np.abs(np.median(stack[:, 55:65, 55:65, 0], axis=0) - subject).max() < 10  # the median is the subject
     found = uncovered_ground(stack, noise_over(stack))
+    assert found is not None
     wrong = np.abs(found.background.centre[:, :, 0] - ground) > 12
     assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
 
