@@ -11,10 +11,10 @@ from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
 from capture.backgrounds.background import fitting_frames, spread_frames
 from capture.recordings.recording import Footage
-from capture.silhouettes.confirmation import Floor
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
 from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
+from capture.silhouettes.views.confirmation import Floor
 
 __all__ = ["Prepared", "Source", "prepare_models"]
 

@@ -24,14 +24,14 @@ from capture.recordings.masks import MaskFlag, create_masks, mask_cameras, masks
 from capture.recordings.recording import Footage, Recording
 from capture.recordings.video import probe, read_frames
 from capture.silhouettes.cleanup import clean_mask
-from capture.silhouettes.confirmation import confirmed
-from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.matte import edge_matte
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared, Source, prepare_models
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
+from capture.silhouettes.views.confirmation import confirmed
+from capture.silhouettes.views.consensus import consensus
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 

@@ -19,9 +19,9 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Singles
 from capture.backgrounds.appearance import disc
 from capture.hull.implicit import implicit_hull
-from capture.silhouettes.confirmation import Floor, confirmed
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.views.confirmation import Floor, confirmed
 
 __all__ = ["learn_shade"]
 

@@ -15,12 +15,12 @@ from capture.backgrounds.background import Background, noise_curve, noise_over
 from capture.backgrounds.uncovered import uncovered_ground
 from capture.hull import overlap
 from capture.silhouettes import Cleaning
-from capture.silhouettes.confirmation import Floor, confirmed
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.plausible import MaskFigures, implausible
 from capture.silhouettes.shade import floor_of, learn_shade
+from capture.silhouettes.views.confirmation import Floor, confirmed
 
 SIZE = (200, 150)
 RADIUS = 40.0
@@ -155,7 +155,7 @@ def test_the_scene_says_how_far_the_hue_of_its_shade_strays(shift: float, rng: n
     for model, images, masks in zip(learnt, samples, true, strict=True):
         assert overlap(model.silhouette(images[1]), masks[1]) > 0.96
     limits = [model.model.hue_limit for model in learnt if isinstance(model.model, PlateModel)]
-    assert max(limits) < 2.5 if shift == 0.0 else min(limits) > 3.0
+    assert max(limits) == 3.0 if shift == 0.0 else min(limits) > 3.0
 
 
 def test_an_edge_lies_half_way_between_subject_and_background() -> None:

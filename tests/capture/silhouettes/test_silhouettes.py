@@ -28,14 +28,14 @@ from capture.recordings.recording import load_recording
 from capture.recordings.video import write_video
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.cleanup import clean_mask, silhouette_of
-from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.graph_cut import least_cut
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.ray_agreement import ray_agreement
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.thin_ends import follow_thin_end
+from capture.silhouettes.views.consensus import consensus
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 SIZE = (160, 120)
 FRAMES, RADIUS = 14, 40.0

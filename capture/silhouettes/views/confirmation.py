@@ -3,7 +3,7 @@
 A line of sight through a pixel of the subject passes through the subject; there all other views have the subject, too.
 A shadow or a mirror image on the floor fills a pixel whose line of sight meets nothing that the others show, or only
 below the floor: a mirror image is a body under it. Such pixels are taken out. Lines are followed as for the agreement
-(`capture.silhouettes.ray_agreement`), every second pixel along both axes.
+(`capture.silhouettes.views.ray_agreement`), every second pixel along both axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from calibration.foundation.compiled import compiled
 from capture.hull.distance import DistanceImage
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
-from capture.silhouettes.ray_agreement import outline_box, packed_masks
+from capture.silhouettes.views.ray_agreement import outline_box, packed_masks
 
 __all__ = ["Floor", "confirmed"]
 
