@@ -26,8 +26,6 @@ SIDE = 32
 _COMPONENTS = 6
 """Leading components that the frequency is looked for in."""
 _HARMONICS = 3
-_PEAK = 2.0
-"""Power of a peak of the spectrum against that two cycles beside it."""
 _FASTEST_HZ = 12.0
 """Strides per second that no gait exceeds."""
 _FEWEST = 4.0
@@ -131,8 +129,8 @@ def find_rhythm(masks: Mapping[str, Sequence[Bools] | Bools], rate_hz: float) ->
 def _fundamental(crops: Mapping[str, Floats], rate_hz: float) -> tuple[float, dict[str, Floats], Floats]:
     """Return the strides of the recording, and the components of what is as fast, by camera and of all together.
 
-    Of the times after which silhouettes come back, the one whose harmonics explain most; but if of these only every
-    second or third stands out of the spectrum, the strides are that much faster.
+    Of the times after which silhouettes come back, the one whose harmonics explain most; but if every
+    second or third of these does nearly as well, the strides are that much faster.
     """
     most = min(len(next(iter(crops.values()))) / 8.0, len(next(iter(crops.values()))) / rate_hz * _FASTEST_HZ)
 
@@ -145,20 +143,14 @@ def _fundamental(crops: Mapping[str, Floats], rate_hz: float) -> tuple[float, di
         return _explained(stacked, cycles) / float((stacked**2).sum()), cycles, scores, stacked
 
     best = max((tried(guess) for guess in _guesses(_joined(crops, _FEWEST), rate_hz)), key=lambda one: one[0])
-    for times in (2, 3, 2):
+    for times, nearly in ((2, 0.8), (3, 0.6), (2, 0.8)):
         _, cycles, _, stacked = best
-        others = [part for part in range(1, _HARMONICS + 1) if part % times]
-        if times * cycles <= most and not any(_stands_out(stacked, part * cycles) for part in others):
-            best = tried(_refined(stacked, times * cycles))
+        if times * cycles > most:
+            continue
+        faster = _refined(stacked, times * cycles)
+        if _explained(stacked, faster) >= nearly * _explained(stacked, cycles):
+            best = tried(faster)
     return best[1], best[2], best[3]
-
-
-def _stands_out(scores: Floats, cycles: float) -> bool:
-    """Return whether a frequency is a peak of the spectrum, not the flank of what is slower."""
-    window = np.hanning(len(scores))[:, None] * scores
-    turn = np.exp(-2j * np.pi * np.outer([cycles - 2.0, cycles, cycles + 2.0], np.arange(len(scores))) / len(scores))
-    low, here, high = (np.abs(turn @ window) ** 2).sum(axis=1)
-    return bool(here > _PEAK * np.sqrt(low * high))
 
 
 def _joined(crops: Mapping[str, Floats], cycles: float) -> Floats:
