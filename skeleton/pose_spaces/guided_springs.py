@@ -9,19 +9,15 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from skeleton.bodies.marker_sets import MarkerSet, match_names
-from skeleton.inverse_kinematics.spring_ik import Springs, rest_stiffness_of
+from skeleton.inverse_kinematics.spring_ik import Springs
 from skeleton.motions.retarget import motion_from_rotations
 from skeleton.pose_spaces.pose_library import LibrarySearch, PoseLibrary
 from skeleton.pose_spaces.posing import HandleSet, follow_handles, space_model
 from skeleton.pose_spaces.principal_geodesics import PoseSpace
 from skeleton.pose_spaces.rotation_tree import tree_of_skeleton
-from skeleton.tree.articulation import articulation_of
 from skeleton.tree.joint_tree import Pose, Skeleton
 
 __all__ = ["check_pose_model", "guided_springs", "likely_poses"]
-
-#: How far an angle may lie from the model's answer, rad: about what the models leave open (docs/pose-spaces.md).
-TURN_SD = 0.25
 
 
 def check_pose_model(model: PoseLibrary | PoseSpace, body: Skeleton) -> None:
@@ -78,10 +74,6 @@ def _from_library(search: LibrarySearch, targets: Floats, spread: Floats) -> Pos
     return Pose(np.concatenate(places), np.concatenate(turns))
 
 
-def guided_springs(body: Skeleton, springs: Springs, rest: Floats) -> Springs:
-    """Return springs that hold each frame to its own rest pose (T, D), angles no looser than `TURN_SD`."""
-    articulation = articulation_of(body)
-    stiffness = rest_stiffness_of(articulation, springs)
-    spread = np.where(stiffness > 0, 1.0 / np.sqrt(np.maximum(stiffness, 1e-12)), np.inf)
-    held = np.where((stiffness > 0) & ~articulation.is_length, np.minimum(spread, TURN_SD), spread)
-    return replace(springs, rest=rest, rest_sd=held)
+def guided_springs(springs: Springs, rest: Floats) -> Springs:
+    """Return springs that hold each frame to its own rest pose (T, D), as stiff as they were."""
+    return replace(springs, rest=rest)

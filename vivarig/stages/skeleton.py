@@ -104,7 +104,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
     ) -> SkeletonFit:
         pull = springs
         if likely is not None:
-            pull = guided_springs(body, springs, likely_poses(body, likely, labels, at, noise, held))
+            pull = guided_springs(springs, likely_poses(body, likely, labels, at, noise, held))
         found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=pull, start=start)
         if options.smooth_s <= 0:
             return found
@@ -149,11 +149,13 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             )
     report = _report(path, body, scaling)
     if filled is not None:
+        sure = f", 1 sigma median {filled.sigma_mm:.1f} mm" if filled.frames else ""
         report.lines.append(
-            f"  filled: {filled.frames} frames in {filled.gaps} gaps, 1 sigma median {filled.sigma_mm:.1f} mm; "
-            f"{filled.left} frames stay lost or doubtful (longer than {options.fill_s:g} s, or at an end)"
+            f"  filled: {filled.frames} frames in {filled.gaps} gaps{sure}; {filled.left} frames stay lost or doubtful "
+            f"(longer than {options.fill_s:g} s, or at an end)"
         )
-        report.numbers |= {"filled_frames": filled.frames, "filled_gaps": filled.gaps, "unfilled_frames": filled.left}
+        counts = {"filled_frames": filled.frames, "filled_gaps": filled.gaps, "unfilled_frames": filled.left}
+        report = replace(report, numbers={**report.numbers, **counts})
     if beads is not None:
         report.lines.append(
             f"  beads: {len(beads.names)} X-ray beads hold their segments"
