@@ -16,8 +16,8 @@ from calibration.geometry.transforms import quaternion_from_rotation
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
 from capture.recordings.humaneva_folder import open_sequence
 from skeleton.motion_files import READERS, SUFFIXES, WRITERS, JointMotion, MarkerSeries, read_motion, write_motion
-from skeleton.pose_spaces.motion_coding import decode_motion
-from skeleton.pose_spaces.vpg_files import read_vpg
+from skeleton.pose_spaces.coding.motion_coding import decode_motion
+from skeleton.pose_spaces.coding.vpg_files import read_vpg
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.humaneva_recording import make_recording
 

@@ -10,9 +10,9 @@ import numpy as np
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_quaternion
 from skeleton.motion_files import JointMotion, write_motion
-from skeleton.pose_spaces.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.vpg_files import read_vpg, write_vpg
 from skeleton.pose_spaces.rotation_tree import place_rotations, tree_of_motion
-from skeleton.pose_spaces.vpg_files import read_vpg, write_vpg
 from vivarig.export.motions import POINT_SETS, axes_in_words, coordinate_series, joint_motion, point_series, up_axis
 from vivarig.export.surfaces import MESH_SUFFIXES, export_surface
 from vivarig.export.usd import USD_SUFFIXES
