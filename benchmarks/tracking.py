@@ -3,6 +3,7 @@
     python -m benchmarks.tracking                 # everything in the contract of DESIGN.md
     python -m benchmarks.tracking --crane 4view   # only some crane runs (names, or "none")
     python -m benchmarks.tracking --ablations     # the table of ablations instead
+    python -m benchmarks.tracking --priors        # the table of priors instead
     python -m benchmarks.tracking --drill         # the failure drill instead
 
 Two processes of one thread each share the runs. ``fps`` is the whole tracker, second attempts and smoothing included,
@@ -25,6 +26,7 @@ from benchmarks.crane.ablations import ablation_table
 from benchmarks.crane.builtin import CONDITIONS as BUILTIN_CONDITIONS
 from benchmarks.crane.builtin import builtin_table
 from benchmarks.crane.drill import failure_drill
+from benchmarks.crane.priors import prior_table
 from benchmarks.crane.runs import (
     CONDITIONS,
     Case,
@@ -142,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crane", default=",".join(CONDITIONS), help="which crane runs, or none")
     parser.add_argument("--ablations", action="store_true", help="the table of ablations instead")
+    parser.add_argument("--priors", action="store_true", help="the table of priors instead")
     parser.add_argument("--drill", action="store_true", help="the failure drill instead")
     args = parser.parse_args()
     crane = Crane.load()
@@ -151,6 +154,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if args.ablations:
             print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder))))
+            return
+        if args.priors:
+            chosen = tuple(name for name in CONDITIONS if name in args.crane.split(","))
+            print(json.dumps(prior_table(crane_subjects(("own", "offprior")), Path(folder), chosen)))
             return
         subjects = crane_subjects(("own", "offprior", "small"))
         subject = subjects["own"]

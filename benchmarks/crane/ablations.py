@@ -15,6 +15,8 @@ from tracking.sequence.tracker import TrackerSettings
 __all__ = ["ablation_table"]
 
 FIRST, LAST = 40, 100
+VOXEL = 20.0
+"""Of the hull's distance field, mm."""
 
 
 def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, float]]:
@@ -22,14 +24,21 @@ def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, f
     usual = CRANE
 
     def case(
-        name: str, settings: Settings = usual, *, use_prior: bool = True, tracker: TrackerSettings | None = None
+        name: str,
+        settings: Settings = usual,
+        *,
+        use_prior: bool = True,
+        tracker: TrackerSettings | None = None,
+        voxel: float | None = None,
     ) -> Case:
-        return Case(name, "4view", FIRST, LAST, settings, tracker, use_prior)
+        return Case(name, "4view", FIRST, LAST, settings, tracker, use_prior, voxel=voxel)
 
     cases = [
         case("gradient descent (Adam)", replace(usual, descent=15)),
         case("hull, two-sided", replace(usual, hull=True)),
         case("hull, one-sided", replace(usual, hull=True, one_sided=True)),
+        case("hull's field, two-sided", replace(usual, hull=True), voxel=VOXEL),
+        case("hull's field, one-sided", replace(usual, hull=True, one_sided=True), voxel=VOXEL),
         case("as it is"),
         case("no prior, no neighbours", use_prior=False),
         case("no neighbours' Gaussians", replace(usual, pair_weight=0.0)),

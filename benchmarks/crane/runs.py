@@ -29,6 +29,8 @@ from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
 from tracking.observations.surface import Surface
+from tracking.priors.gplvm import GplvmPrior
+from tracking.priors.gplvm_training import GplvmOptions, train_gplvm
 from tracking.priors.pose_chart import fit_pose_chart
 from tracking.priors.prior import LinearPrior, fit_linear_prior
 from tracking.quads.deformation import CageRig
@@ -88,18 +90,22 @@ class CraneSubject:
     template: Template
     keys: list[QuadPose]
 
-    def prior(self) -> LinearPrior:
-        """A linear prior of the key poses."""
+    def prior(self, kind: str = "linear", latent: int = LATENT) -> LinearPrior | GplvmPrior:
+        """A prior of the key poses, ``kind`` "linear" or "gplvm"."""
         rotations, centres = np.array([p.rotations for p in self.keys]), np.array([p.centres for p in self.keys])
         rig = self.cage_rig.rig
         chart = fit_pose_chart(rotations, centres, root=rig.root)
         vectors = chart.to_vector(rotations, centres)[1]
-        return fit_linear_prior(vectors, LATENT, chart, rig_name=rig.name, quad_names=rig.quad_names)
+        if kind == "linear":
+            return fit_linear_prior(vectors, latent, chart, rig_name=rig.name, quad_names=rig.quad_names)
+        rng, options = np.random.default_rng(0), GplvmOptions(latent_dim=latent)
+        return train_gplvm(vectors, chart, options, rng, rig_name=rig.name, quad_names=rig.quad_names).prior
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One run: a condition, the frames it covers, and what is changed in the solver and tracker."""
+    """One run: a condition, the frames it covers, the prior's kind and dimension, what is changed in the solver and
+    tracker, and the voxels (mm) of a distance field where the hull is the data."""
 
     name: str
     condition: str
@@ -108,6 +114,8 @@ class Case:
     settings: Settings = CRANE
     tracker: TrackerSettings | None = None
     use_prior: bool = True
+    prior: tuple[str, int] = ("linear", LATENT)
+    voxel: float | None = None
 
 
 def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
@@ -173,9 +181,9 @@ def representation_mm(crane: Crane, subject: CraneSubject) -> float:
 
 
 def crane_observations(
-    crane: Crane, condition: str, first: int, last: int, *, hull: bool = False
+    crane: Crane, condition: str, first: int, last: int, *, hull: bool = False, voxel: float | None = None
 ) -> tuple[Rig, list[Observation]]:
-    """Return the cameras and the silhouettes of frames first to last - 1; with their hulls if asked."""
+    """Return the cameras and the silhouettes of frames first to last - 1; with their hulls, and fields, if asked."""
     views = 8 if condition == "8view" else 4
     rig = crane.cameras(views)
     if condition == "4view_noisy":
@@ -188,20 +196,21 @@ def crane_observations(
         look = observe(now)
         if hull:
             found = implicit_hull(now, rig, score=False)
-            look = replace(look, surface=Surface.of_mesh(found.vertices, found.faces))
+            look = replace(look, surface=Surface.of_mesh(found.vertices, found.faces, voxel=voxel))
         looks.append(look)
     return rig, looks
 
 
 def run_case(crane: Crane, subject: CraneSubject, case: Case) -> dict[str, float]:
     """Track and score one case; seconds are processor time."""
-    rig, looks = crane_observations(crane, case.condition, case.first, case.last, hull=case.settings.hull)
+    hull = case.settings.hull
+    rig, looks = crane_observations(crane, case.condition, case.first, case.last, hull=hull, voxel=case.voxel)
     solver = FrameSolver(
         subject.cage_rig,
         subject.template,
         rig.packed(),
         [camera.size for camera in rig],
-        subject.prior(),
+        subject.prior(*case.prior),
         settings=case.settings,
         use_prior=case.use_prior,
     )

@@ -22,6 +22,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contour_fill import MeshEdges, fill_silhouette
 from tracking.observations.contours import Observation
 from tracking.priors.gplvm import GplvmPrior
+from tracking.priors.representative_frames import representative_frames
 from tracking.quads.oriented_quads import QuadPose
 
 __all__ = ["Finder", "Hypothesis", "Mend", "silhouette_centre", "spread_poses"]
@@ -32,6 +33,8 @@ ALIKE = 100.0
 """Proposals whose quads lie nearer to each other than this are one, thousandths of the size."""
 MENDED = 3
 """Rivals that are mended limb by limb before the best is chosen."""
+MANY = 1000
+"""More training poses than these were drawn as they come, not chosen one by one."""
 ENOUGH = 4
 """Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
 
@@ -112,7 +115,9 @@ class Finder:
         self._up = np.asarray(up, float) / np.linalg.norm(up)
         self._headings = headings
         prior = solver.prior
-        which = spread_poses(prior.training_poses, poses)
+        # Of thousands the farthest are somersaults: poses that stand for many, instead.
+        spread = representative_frames if len(prior.training_poses) > MANY else spread_poses
+        which = spread(prior.training_poses, poses)
         self._latents = prior.training_latents[which]
         roots = prior.training_roots if isinstance(prior, GplvmPrior) else None
         rest = solver.cage_rig.rig

@@ -204,7 +204,8 @@ class FrameSolver:
             root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
             pose = self.pose_of(root, latent)
             for scale in self.settings.latent_robust * latent_rounds:
-                pose, latent = self._latent_step(packed, pose, latent, scale)
+                for part in (slice(0, 6), slice(6, None)) if self.settings.in_turn else (slice(None),):
+                    pose, latent = self._latent_step(packed, pose, latent, scale, part)
         if local_steps and not self.settings.latent_only:
             scales = self.settings.robust if last_steps is None else self.settings.robust[-last_steps:]
             expected = None
@@ -353,8 +354,9 @@ class FrameSolver:
         return damping
 
     def _latent_step(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
+        """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
         quads = 6 * len(self.cage_rig.rig)
         system, _ = self._data_system(self._coarse, packed, pose, scale)
         basis = latent_basis(self.prior, pose, latent)
@@ -365,7 +367,8 @@ class FrameSolver:
         variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
         metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)
         damping = 1e-3 * np.trace(hessian) / np.sum(metric) + 1e-6
-        step = np.linalg.solve(small.hessian + damping * np.diag(metric), -small.gradient)
+        step = np.zeros(len(metric))
+        step[part] = np.linalg.solve((small.hessian + damping * np.diag(metric))[part, part], -small.gradient[part])
         step *= min(1.0, 1.0 / max(np.abs(step[:3]).max() / 0.4, np.abs(step[6:]).max() / 1.0, 1e-9))
         root = self.prior.chart.root
         moved_root = RigidTransform(

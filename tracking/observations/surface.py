@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.meshes import vertex_normals
+from tracking.observations.distance_field import DistanceField
 
 __all__ = ["Surface"]
 
@@ -21,16 +22,19 @@ class Surface:
     Attributes:
         points: (N, 3) mm.
         normals: (N, 3) unit outward normals.
+        field: signed distance to it, or None.
     """
 
     points: Floats
     normals: Floats
+    field: DistanceField | None = None
 
     @classmethod
-    def of_mesh(cls, vertices: Floats, faces: Ints, *, samples: int = 1500) -> Surface:
-        """Take about this many vertices of a closed mesh, evenly by index."""
+    def of_mesh(cls, vertices: Floats, faces: Ints, *, samples: int = 1500, voxel: float | None = None) -> Surface:
+        """Take about this many vertices of a closed mesh, evenly by index; with ``voxel`` (mm) its distance field."""
         chosen = np.unique(np.linspace(0, len(vertices) - 1, min(samples, len(vertices))).astype(int))
-        return cls(np.asarray(vertices, float)[chosen], vertex_normals(vertices, faces)[chosen])
+        field = None if voxel is None else DistanceField.of_mesh(vertices, faces, voxel)
+        return cls(np.asarray(vertices, float)[chosen], vertex_normals(vertices, faces)[chosen], field)
 
     @cached_property
     def tree(self) -> cKDTree:

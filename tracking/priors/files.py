@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,11 @@ PRIOR_VERSION = 1
 BUILTIN_PRIORS = ("mouse", "rat", "human")
 
 
-def save_prior(prior: LinearPrior | GplvmPrior, path: Path) -> None:
-    """Write a prior to an .npz file, atomically; same prior, same bytes."""
+def save_prior(prior: LinearPrior | GplvmPrior, path: Path, *, notes: Mapping[str, str] | None = None) -> None:
+    """Write a prior to an .npz file, atomically; same prior, same bytes.
+
+    ``notes`` are texts for the reader of the file (whose data it was made of, what was held out).
+    """
     fields: dict[str, Any] = {
         "version": np.int64(PRIOR_VERSION),
         "rig_name": np.str_(prior.rig_name),
@@ -59,6 +62,9 @@ def save_prior(prior: LinearPrior | GplvmPrior, path: Path) -> None:
         # An exact prior follows from its training latents and poses; a sparse one keeps only some of them.
         if prior.centres is not prior.training_latents:
             fields |= {
+                # What it starts from and is carried over with, not what it is evaluated with: half the size will do.
+                "training_poses": prior.training_poses.astype(np.float32),
+                "training_latents": prior.training_latents.astype(np.float32),
                 "centre": prior.centre,
                 "centres": prior.centres,
                 "weights": prior.weights,
@@ -66,6 +72,7 @@ def save_prior(prior: LinearPrior | GplvmPrior, path: Path) -> None:
             }
         if prior.back_map.poses is not prior.training_poses:
             fields["back_poses"] = prior.back_map.poses
+    fields |= {f"note_{name}": np.str_(text) for name, text in (notes or {}).items()}
     with atomic_path(path) as temporary, open(temporary, "wb") as stream:
         np.savez_compressed(stream, **fields)
 
@@ -104,8 +111,8 @@ def _from_fields(fields: dict[str, Any]) -> LinearPrior | GplvmPrior:
     chart = PoseChart(fields["mean_rotations"], float(fields["length_scale"]), int(fields["root"]))
     rig_name = str(fields["rig_name"])
     quad_names = tuple(str(name) for name in fields["quad_names"])
-    poses: Floats = fields["training_poses"]
-    latents: Floats = fields["training_latents"]
+    poses: Floats = fields["training_poses"].astype(np.float64)
+    latents: Floats = fields["training_latents"].astype(np.float64)
     if str(fields["kind"]) == "linear":
         noise = float(fields["noise"])
         return LinearPrior(rig_name, quad_names, chart, fields["centre"], fields["components"], noise, poses, latents)

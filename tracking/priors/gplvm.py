@@ -85,7 +85,7 @@ class GplvmPrior:
         weights: (m, D) W.
         precision: (m, m) S.
         back_map: map from poses to latents.
-        training_poses: (n, D) training pose vectors (for FITC: representative ones).
+        training_poses: (n, D) training pose vectors (for FITC: those that were kept).
         training_latents: (n, d) their latent points.
         training_segments: (n, J, 4) wxyz, the skeleton's segments in the training poses, or None.
         training_roots: (n, 3, 3) world from root quad in the training poses, z up, or None: an animal that rears
@@ -203,11 +203,12 @@ def fitc_gplvm(
     *,
     rig_name: str,
     quad_names: Sequence[str],
-    keep: int = 300,
+    keep: int | None = 300,
 ) -> GplvmPrior:
     """Build the sparse prior from trained latents (n, d) of poses (n, D) and inducing points (m, d).
 
-    Of the training poses ``keep`` evenly spread ones stay with the prior (starting points for a tracker).
+    Of the training poses ``keep`` evenly spread ones stay with the prior (starting points for a tracker); None keeps
+    all, which a prior that is to follow other subjects needs.
     """
     centre = poses.mean(axis=0)
     k_uu = kernel(inducing, inducing) + JITTER * kernel.alpha * np.eye(len(inducing))
@@ -217,7 +218,8 @@ def fitc_gplvm(
     scaled = k_uf / (np.maximum(kernel.alpha - q_ff, 0.0) + kernel.noise)
     inverse_b = _inverse(k_uu + scaled @ k_uf.T)
     weights = inverse_b @ (scaled @ (poses - centre))
-    kept = np.unique(np.linspace(0, len(poses) - 1, min(keep, len(poses))).round().astype(np.int64))
+    count = len(poses) if keep is None else min(keep, len(poses))
+    kept = np.unique(np.linspace(0, len(poses) - 1, count).round().astype(np.int64))
     return GplvmPrior(
         rig_name,
         tuple(quad_names),

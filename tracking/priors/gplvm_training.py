@@ -52,6 +52,7 @@ class GplvmOptions:
         restarts: number of starting points; the most likely result is kept.
         iterations: most L-BFGS iterations of each restart.
         inducing: number of inducing points of the FITC form; None trains the exact one.
+        keep: how many training poses stay with a FITC prior; None keeps all, so that it can follow other subjects.
         back_centres: most centres of the map from poses to latents.
         target: stop a restart as soon as its log-likelihood reaches this value.
         noise_floor: least noise, as a share of the poses' variance; 0 for pure maximum likelihood. A few poses can
@@ -63,6 +64,7 @@ class GplvmOptions:
     restarts: int = 3
     iterations: int = 300
     inducing: int | None = None
+    keep: int | None = 300
     back_centres: int = 300
     target: float | None = None
     noise_floor: float = 1e-3
@@ -185,7 +187,15 @@ def _train(
         prior = exact_gplvm(latents, poses, kernel, back_map, chart, rig_name=rig_name, quad_names=quad_names)
     else:
         prior = fitc_gplvm(
-            latents, poses, inducing / scale, kernel, back_map, chart, rig_name=rig_name, quad_names=quad_names
+            latents,
+            poses,
+            inducing / scale,
+            kernel,
+            back_map,
+            chart,
+            rig_name=rig_name,
+            quad_names=quad_names,
+            keep=options.keep,
         )
     return TrainedGplvm(
         prior,

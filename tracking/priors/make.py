@@ -1,8 +1,11 @@
-"""Make the built-in priors: ``python -m tracking.priors.make [mouse rat human]`` (needs the extra ``train``).
+"""Make the built-in priors (needs the extra ``train``)::
 
-Each is trained on made-up motions of the built-in body and on their mirror images; never on the kind of motion that
-the body's sample recording shows, nor on its seeds, so that a score on a sample is a score on something new. On real
-walks (CMU) leaving out the made-up walk makes no difference.
+    python -m tracking.priors.make mouse rat
+    python -m tracking.priors.make human --cmu FOLDER     # of the table of CMU poses
+
+Those of the rodents are trained on made-up motions of the built-in body and on their mirror images; never on the kind
+of motion that the body's sample recording shows, nor on its seeds, so that a score on a sample is a score on something
+new. That of the human is trained on captured motion (`tracking.priors.captured`).
 
 The quads here are one per joint and end point: the prior is one of the skeleton's poses, and a subject's own quads
 take it over (`tracking.priors.scaling`).
@@ -10,17 +13,20 @@ take it over (`tracking.priors.scaling`).
 
 from __future__ import annotations
 
+import argparse
 import logging
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from calibration.foundation.errors import InputError
 from skeleton.bodies import BODIES, load_body
 from skeleton.motions import make_motion, motion_names
 from skeleton.tree.joint_tree import Skeleton
+from tracking.priors.captured import train_captured
+from tracking.priors.cmu import ACKNOWLEDGEMENT, HELD_OUT, load_cmu
 from tracking.priors.files import builtin_prior_path, save_prior
 from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.gplvm_training import GplvmOptions, train_gplvm
@@ -34,7 +40,7 @@ __all__ = ["LEFT_OUT", "TEST_SEED", "TRAINING_SEEDS", "joint_quads", "made_up_po
 TRAINING_SEEDS = (70101, 70102, 70103)
 TEST_SEED = 70999
 #: The motion of each body's sample recording.
-LEFT_OUT = {"mouse": "explore", "rat": "walk", "human": "walk"}
+LEFT_OUT = {"mouse": "explore", "rat": "walk"}
 LATENT_DIM = 14
 POSES = 200
 """Poses of the motions, and as many of the postures at rest, which vary more and would crowd the motions out."""
@@ -91,7 +97,7 @@ def made_up_poses(attachment: QuadAttachment, motions: tuple[str, ...], seed: in
 
 
 def train_builtin(body: str) -> tuple[GplvmPrior, TrainingPoses, str]:
-    """Train the prior of a built-in body; returns it with its training poses and one line on its quality."""
+    """Train a rodent's prior on made-up motion; returns it with its training poses and one line on its quality."""
     skeleton = load_body(body)
     attachment = attach_quads(joint_quads(skeleton), skeleton)
     motions = tuple(name for name in motion_names(skeleton) if name != LEFT_OUT[body])
@@ -120,11 +126,33 @@ def train_builtin(body: str) -> tuple[GplvmPrior, TrainingPoses, str]:
 def main() -> None:
     """Train and write the priors named on the command line, or all."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    for body in sys.argv[1:] or BODIES:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bodies", nargs="*", default=list(BODIES), help=f"some of {', '.join(BODIES)} (default: all)")
+    parser.add_argument("--cmu", type=Path, metavar="FOLDER", help="folder of the CMU table, for the human")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="where to write (default: the package)")
+    args = parser.parse_args()
+    try:
+        for body in args.bodies:
+            prior, quality, notes = _trained(body, args.cmu)
+            path = builtin_prior_path(body)
+            path = path if args.output is None else args.output / path.name
+            save_prior(prior, path, notes=notes)
+            _log.info("%s; %d kB", quality, path.stat().st_size // 1000)
+    except InputError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def _trained(body: str, cmu: Path | None) -> tuple[GplvmPrior, str, dict[str, str]]:
+    """A body's prior, one line on its quality, and what its file is to say of it."""
+    if body != "human":
         prior, _, quality = train_builtin(body)
-        path: Path = builtin_prior_path(body)
-        save_prior(prior, path)
-        _log.info("%s; %d kB", quality, path.stat().st_size // 1000)
+        return prior, quality, {}
+    if cmu is None:
+        raise InputError("the human prior is made of captured motion; give the folder of the CMU table with --cmu")
+    skeleton = load_body(body)
+    prior, quality = train_captured(load_cmu(cmu), attach_quads(joint_quads(skeleton), skeleton))
+    notes = {"acknowledgement": ACKNOWLEDGEMENT, "held_out_subjects": " ".join(HELD_OUT), "quality": quality}
+    return prior, quality, notes
 
 
 if __name__ == "__main__":

@@ -16,11 +16,22 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_quaternion
 from tracking.priors.files import builtin_prior
-from tracking.priors.gplvm import BACK_TOLERANCE, BackMap, GplvmPrior, Kernel, exact_gplvm, squared_distances
+from tracking.priors.gplvm import (
+    BACK_TOLERANCE,
+    BackMap,
+    GplvmPrior,
+    Kernel,
+    exact_gplvm,
+    fitc_gplvm,
+    squared_distances,
+)
 from tracking.priors.training_poses import poses_from_skeleton
 from tracking.quads.attachment import QuadAttachment, posed_by_rotations
 
 __all__ = ["builtin_prior_for", "prior_for_subject"]
+
+#: Most poses that the map from poses to latents is fitted to.
+BACK_CENTRES = 200
 
 
 def builtin_prior_for(attachment: QuadAttachment) -> GplvmPrior:
@@ -32,15 +43,15 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
     """Return the prior of a subject whose skeleton has other lengths, or that has other quads.
 
     Args:
-        prior: an exact prior that holds its training poses as segment rotations (the built-in ones do).
+        prior: a prior that holds all its training poses as segment rotations (the built-in ones do).
         attachment: the subject's quads on the subject's skeleton, which has the joints of the prior's.
     """
     rig, skeleton = attachment.rig, attachment.skeleton
     segments = prior.training_segments
-    if segments is None or prior.centres is not prior.training_latents:
+    if segments is None or len(segments) != len(prior.training_latents):
         raise InputError(
-            f"prior of rig '{prior.rig_name}': it cannot follow another subject (it holds no segment rotations, or is "
-            "sparse); train it on the subject's own rig with `vivarig train`"
+            f"prior of rig '{prior.rig_name}': it cannot follow another subject (it does not hold the segment "
+            "rotations of all its training poses); train it on the subject's own rig with `vivarig train`"
         )
     if segments.shape[1] != len(skeleton.joints):
         raise InputError(
@@ -52,15 +63,22 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
     poses = posed.vectors(chart)
     louder = _power(poses) / _power(prior.training_poses)
     kernel = Kernel(prior.kernel.alpha * louder, prior.kernel.gamma, prior.kernel.noise * louder)
-    rebuilt = exact_gplvm(
-        prior.training_latents,
-        poses,
-        kernel,
-        _fitted_back_map(poses, prior.training_latents),
-        chart,
-        rig_name=rig.name,
-        quad_names=rig.quad_names,
-    )
+    latents = prior.training_latents
+    back_map = _fitted_back_map(poses, latents)
+    if prior.centres is latents:
+        rebuilt = exact_gplvm(latents, poses, kernel, back_map, chart, rig_name=rig.name, quad_names=rig.quad_names)
+    else:
+        rebuilt = fitc_gplvm(
+            latents,
+            poses,
+            prior.centres,
+            kernel,
+            back_map,
+            chart,
+            rig_name=rig.name,
+            quad_names=rig.quad_names,
+            keep=None,
+        )
     return replace(rebuilt, training_segments=segments, training_roots=posed.rotations[:, rig.root])
 
 
@@ -70,6 +88,9 @@ def _power(poses: Floats) -> float:
 
 def _fitted_back_map(poses: Floats, latents: Floats) -> BackMap:
     """A map from poses to latents as training makes it: width of the median distance, weak directions left out."""
+    if len(poses) > BACK_CENTRES:
+        spread = np.linspace(0, len(poses) - 1, BACK_CENTRES).round().astype(np.int64)
+        poses, latents = poses[spread], latents[spread]
     squared = squared_distances(poses, poses)
     gamma = 1.0 / max(float(np.median(squared[np.triu_indices(len(poses), 1)])), 1e-12)
     weights = np.linalg.lstsq(np.exp(-0.5 * gamma * squared), latents, rcond=BACK_TOLERANCE)[0]

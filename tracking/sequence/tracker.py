@@ -420,13 +420,12 @@ class Tracker:
         trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
         record = self.limbs.record(observe, fits)
         limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit)
-        names = self.limbs.evidence.limbs.names
-        trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason, names)
+        trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
             rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason,
-            names, record, limb_trust, limb_reason, first, lead, tuple(fits),
+            self.limbs.evidence.limbs.names, record, limb_trust, limb_reason, first, lead, tuple(fits),
         )  # fmt: skip
 
 

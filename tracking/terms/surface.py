@@ -1,9 +1,10 @@
 """The surface as data: a template against a visual hull or another mesh of the frame, both ways.
 
-Each template vertex is paired with the nearest surface sample of like normal, and each surface sample with the nearest
-template vertex; the residual is the distance along its normal (Duveau et al. 2012, eq. 4, two-sided, so that the
-template cannot shrink inside the hull). A hull of few views is larger than the body: outlines are the better data, and
-this term is for comparison, for mesh sequences, and where outlines are missing.
+At each template vertex the surface's signed distance field is read, residual and direction (Duveau et al. 2012, eq. 4);
+without a field the vertex is paired with the nearest surface sample of like normal. Two-sided, each surface sample is
+also paired with the nearest template vertex of like normal, so that the template cannot shrink inside the hull. A hull
+of few views is larger than the body: outlines are the better data, and this term is for comparison, for mesh sequences,
+and where outlines are missing.
 """
 
 from __future__ import annotations
@@ -36,17 +37,24 @@ def match_surface(vertices: Floats, faces: Ints, surface: Surface, *, reach: flo
         one_sided: True leaves out the pairs from surface to template.
     """
     normals = vertex_normals(vertices, faces)
-    at = _nearest(surface.tree, surface.normals, vertices, normals, reach)
-    mine = np.flatnonzero(at >= 0)
-    which, target = [mine], [at[mine]]
+    if surface.field is not None:
+        distance, gradient = surface.field(vertices)
+        # Where the field is flat (the middle of a limb, beyond the grid) it does not say which way to go.
+        steep = np.linalg.norm(gradient, axis=1)
+        vertex = np.flatnonzero((np.abs(distance) < reach) & (steep > 0.3))
+        directions, residuals = gradient[vertex] / steep[vertex, None], distance[vertex]
+    else:
+        at = _nearest(surface.tree, surface.normals, vertices, normals, reach)
+        vertex = np.flatnonzero(at >= 0)
+        directions = surface.normals[at[vertex]]
+        residuals = np.sum((vertices[vertex] - surface.points[at[vertex]]) * directions, axis=1)
     if not one_sided:
         back = _nearest(cKDTree(vertices), normals, surface.points, surface.normals, reach)
         theirs = np.flatnonzero(back >= 0)
-        which.append(back[theirs])
-        target.append(theirs)
-    vertex, sample = np.concatenate(which), np.concatenate(target)
-    directions = surface.normals[sample]
-    residuals = np.sum((vertices[vertex] - surface.points[sample]) * directions, axis=1)
+        away = vertices[back[theirs]] - surface.points[theirs]
+        residuals = np.concatenate([residuals, np.sum(away * surface.normals[theirs], axis=1)])
+        directions = np.concatenate([directions, surface.normals[theirs]])
+        vertex = np.concatenate([vertex, back[theirs]])
     edges = vertices[faces[:, 1]] - vertices[faces[:, 0]]
     # A vertex stands for its patch, as an outline sample for its stretch: the side of the patch.
     side = float(np.mean(np.linalg.norm(edges, axis=1)))

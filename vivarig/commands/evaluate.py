@@ -12,13 +12,16 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.trust import Trust
 from capture.recordings.humaneva_folder import open_sequence
 from capture.recordings.recording import Recording, load_recording
-from skeleton.analysis.humaneva import limb_ends_from_joints, official_scores, truth_from_points
 from skeleton.analysis.humaneva_sets import SETS, frames_of_set
 from skeleton.analysis.scoring import JointScores, score_joints
-from skeleton.motion_files import read_motion
+from tracking.priors.cmu import load_cmu
+from vivarig import api
 from vivarig.commands.stage_arguments import real
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.beads import bead_errors
+from vivarig.evaluation.humaneva_like import ACTIONS
+from vivarig.evaluation.humaneva_runs import run_action, table_lines, table_numbers
+from vivarig.evaluation.humaneva_scores import humaneva_scores
 from vivarig.evaluation.scores import (
     JointSeries,
     cage_estimate,
@@ -31,6 +34,7 @@ from vivarig.evaluation.scores import (
     write_score_table,
 )
 from vivarig.evaluation.submission import write_submission
+from vivarig.stages.options import SilhouetteOptions
 
 HELP = (
     "Score a recording's skeleton against truth: mean 3D joint error in mm over all frames, doubtful and lost ones "
@@ -40,7 +44,8 @@ HELP = (
 EXAMPLE = """  vivarig evaluate mouse_07
   vivarig evaluate walk --truth walk.c3d --map joints.toml --csv errors.csv --plot errors.png
   vivarig evaluate s4 --humaneva HumanEva_II S4 Combo_4 --mode relative --set 1
-  vivarig evaluate rat_03 --truth beads"""
+  vivarig evaluate rat_03 --truth beads
+  vivarig evaluate he_like --humaneva-like cmu"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--humaneva", nargs=3, metavar=("ROOT", "SUBJECT", "ACTION"), help="official error against this sequence"
     )
+    parser.add_argument(
+        "--humaneva-like", type=Path, metavar="CMU", help="film, run and score a set in HumanEva's layout made of the "
+        "CMU motions in this folder (poses_15hz.npz); RECORDING is the folder to do it in. Its images are rendered",
+    )  # fmt: skip
     parser.add_argument(
         "--mode", choices=("absolute", "relative", "relative_as_coded"), default="absolute",
         help="of the official HumanEva error",
@@ -75,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Score and report."""
     _check_options(args)
+    if args.humaneva_like is not None:
+        return _rendered_set(args)
     recording = load_recording(args.recording)
     if args.truth == "beads":
         return _beads(recording)
@@ -122,6 +133,10 @@ def _check_options(args: argparse.Namespace) -> None:
         given = [("--truth", args.truth), ("--map", args.map), ("--align", aligned), ("--relative", args.relative),
                  ("--offset", args.offset or None)]  # fmt: skip
         way = "is no part of the official error of --humaneva; give the C3D file with --truth instead"
+    if args.humaneva_like is not None:
+        others = ("--humaneva", args.humaneva), ("--csv", args.csv), ("--plot", args.plot), ("--pck", args.pck)
+        given += [*others, ("--truth", args.truth), ("--submission", args.submission)]
+        way = "is not for --humaneva-like, which scores a set of its own"
     if args.truth == "beads":
         given += [("--csv", args.csv), ("--plot", args.plot), ("--pck", args.pck)]
         way = "is not for X-ray beads; --json FILE writes their errors"
@@ -164,32 +179,31 @@ def _plain(
 
 def _humaneva(args: argparse.Namespace, estimate: JointSeries) -> JointScores:
     root, subject, action = args.humaneva
-    sequence = open_sequence(root, subject, action)
-    if sequence.truth is None:
-        raise InputError(f"{root}: {subject}/{action} has no C3D truth (HumanEva withholds that of its test parts)")
-    motion = read_motion(sequence.truth)
-    points = {name: motion.positions[:, index] for index, name in enumerate(motion.names)}  # type: ignore[union-attr]
-    truth = truth_from_points(points)
-    sync = next(iter(sequence.sync.values()))
-    # image and mocap frames are numbered from 1; between two mocap frames the truth is interpolated
-    first = args.first_image + estimate.first
-    at = np.array([sync.mocap_frame(first + i) for i in range(len(estimate.positions))]) - 1
-    series = JointSeries(tuple(truth), np.stack(list(truth.values()), axis=1), sync.scale, np.zeros(0, np.int64))
-    ours = JointSeries(estimate.names, estimate.positions, 1.0, estimate.trust)
-    names, e, t = common_joints(ours, series, {name: name for name in truth}, offset_frames=float(at[0]))
-    ends_e = limb_ends_from_joints({name: e[:, i] for i, name in enumerate(names)})
-    ends_t = limb_ends_from_joints({name: t[:, i] for i, name in enumerate(names)})
-    scores = official_scores(ends_e, ends_t, mode=args.mode)
+    scores = humaneva_scores(
+        open_sequence(root, subject, action), estimate, mode=args.mode, first_image=args.first_image
+    )
     if args.frame_set is None:
         return scores
     chosen = frames_of_set(subject, action, args.frame_set)
-    images = first + np.arange(len(scores.valid))
+    images = args.first_image + estimate.first + np.arange(len(scores.valid))
     inside = (images >= chosen.first) & (images <= chosen.last)
     if not inside.any():
         raise InputError(
             f"no frame is in set '{args.frame_set}' (images {chosen.first} to {chosen.last}); is --first-image right?"
         )
     return replace(scores, valid=scores.valid & inside)
+
+
+def _rendered_set(args: argparse.Namespace) -> CommandReport:
+    """Film what is missing of the rendered set, run and score it."""
+    folder: Path = args.recording
+    table = load_cmu(args.humaneva_like)
+
+    def run_mixture(place: Path) -> object:
+        return api.run(place, until="skeleton", silhouettes=SilhouetteOptions(model="mixture"))
+
+    scores = {name: run_action(table, name, folder, run_mixture) for name in ACTIONS}
+    return CommandReport(table_lines(scores), table_numbers(scores))
 
 
 def _beads(recording: Recording) -> CommandReport:

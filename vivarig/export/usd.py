@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
-from calibration.foundation.errors import InputError
-from calibration.foundation.files import written_by_library
+from calibration.foundation.files import atomic_path
 from calibration.geometry.transforms import rotation_from_quaternion
 from skeleton.motion_files.motions import JointMotion
 from skeleton.motion_files.optional import optional_package
@@ -65,9 +64,8 @@ def write_usd(
         extent.Set(array.Vec3fArray.FromNumpy(np.stack([values.min(axis=0), values.max(axis=0)])), float(frame))
     if motion is not None:
         _add_skeleton(stage, top, frames, motion)
-    with written_by_library(path) as temporary:
-        if not stage.GetRootLayer().Export(str(temporary)):
-            raise InputError(f"{path}: could not be written; is there room on the disk?")
+    with atomic_path(path) as temporary:
+        stage.GetRootLayer().Export(str(temporary))
 
 
 def _add_skeleton(stage: object, top: str, frames: Ints, motion: JointMotion) -> None:
