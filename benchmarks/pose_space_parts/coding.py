@@ -13,10 +13,10 @@ from calibration.geometry.transforms import (
     quaternion_from_rotation,
     rotation_from_quaternion,
 )
-from skeleton.pose_spaces.motion_coding import code_motion, decode_motion, same_sides
+from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion, same_sides
+from skeleton.pose_spaces.coding.vpg_files import pack_motion, unpack_motion
 from skeleton.pose_spaces.principal_geodesics import learn_pose_space
 from skeleton.pose_spaces.rotation_tree import place_rotations
-from skeleton.pose_spaces.vpg_files import pack_motion, unpack_motion
 
 #: Clip to published modes, ratio and distortion in % (Tournier et al. 2009).
 PUBLISHED = {"09_06": (6, 18.0, 0.36), "17_10": (12, 61.0, 0.49), "85_12": (15, 97.0, 0.56)}

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.foundation.errors import InputError
 
-__all__ = ["Bools", "Bytes", "Floats", "Ints", "Singles", "frozen", "shaped"]
+__all__ = ["Bools", "Bytes", "Floats", "Ints", "Singles", "frozen", "measured", "shaped"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Singles: TypeAlias = NDArray[np.float32]
@@ -44,6 +44,13 @@ def shaped(value: ArrayLike, shape: tuple[int | None, ...], what: str) -> Floats
         raise InputError(f"{what} holds {np.abs(array).max():g}, which no rig has")
     array.setflags(write=False)
     return array
+
+
+def measured(values: Floats, what: str) -> Floats:
+    """Return measured numbers, NaN where not observed; infinite ones and those beyond any millimetre are refused."""
+    if np.isinf(values).any() or np.nanmax(np.abs(values), initial=0.0) > HUGE:
+        raise InputError(f"{what}: a number is infinite or beyond {HUGE:g}")
+    return values
 
 
 def _words(shape: tuple[int | None, ...]) -> str:

@@ -12,10 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from calibration.foundation.damaged_files import require_file
-from calibration.foundation.errors import InputError
+from calibration.foundation.damaged_files import DAMAGE, require_file
+from calibration.foundation.errors import InputError, VivarigError
 
-__all__ = ["atomic_path", "discard_unfinished", "half_written", "read_text", "write_bytes", "write_text"]
+__all__ = [
+    "atomic_path",
+    "discard_unfinished",
+    "half_written",
+    "read_text",
+    "write_bytes",
+    "write_text",
+    "written_by_library",
+]
 
 LARGEST_TEXT_MB = 500
 _MACHINE = hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
@@ -55,6 +63,21 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
         _unfinished.discard(temporary)
+
+
+@contextmanager
+def written_by_library(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path as `atomic_path` does, for libraries that answer a full disk in words of their own."""
+    with atomic_path(path) as temporary:
+        try:
+            yield temporary
+        except VivarigError:
+            raise
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            said = (str(error) or type(error).__name__).strip().splitlines()[0][:200]
+            raise InputError(f"{path}: could not be written ({said}); is there room on the disk?") from error
 
 
 def discard_unfinished() -> None:

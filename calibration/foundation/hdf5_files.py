@@ -6,6 +6,7 @@ this program read any other; and it can declare sizes that no disk holds. Both a
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,45 @@ _FREE_BYTES = 1 << 26
 """A dataset of this size may hold nothing but its fill value."""
 _MOST_PACKED = 1100
 """Deflate packs at most 1032 to 1: what declares more than that is not in the file."""
+
+
+class _Disk(io.FileIO):
+    """A file that never tells HDF5 of a failed write: HDF5 crashes the process when a full disk meets its closing.
+
+    The first failure is kept in ``failure``; what follows is dropped, and `create_hdf5` raises it at the end.
+    """
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write all of ``data``, or remember why not."""
+        view = memoryview(data).cast("B")
+        done = 0
+        while self.failure is None and done < len(view):
+            try:
+                done += super().write(view[done:]) or 0
+            except OSError as error:
+                self.failure = OSError(error.errno, error.strerror, str(self.name))
+        return len(view)
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Set the length, or remember why not."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.failure = self.failure or OSError(error.errno, error.strerror, str(self.name))
+            return size or 0
+
+
+@contextmanager
+def create_hdf5(temporary: Path, target: Path | str, *, track_order: bool = False) -> Iterator[h5py.File]:
+    """Yield an HDF5 file to write; a full disk is an `InputError` that names ``target``."""
+    with _Disk(temporary, "w+") as disk:
+        with h5py.File(disk, "w", track_order=track_order) as file:
+            yield file
+        if disk.failure is not None:
+            reason = disk.failure.strerror or "the disk refused"
+            raise InputError(f"{target}: could not be written ({reason}); make room and run again") from disk.failure
 
 
 @contextmanager

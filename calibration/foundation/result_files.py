@@ -7,7 +7,6 @@ was written without one, or taken up by another program, is judged by its struct
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ import numpy as np
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
-from calibration.foundation.hdf5_files import open_hdf5
+from calibration.foundation.hdf5_files import create_hdf5, open_hdf5
 from calibration.foundation.result_structure import check_structure
 
 __all__ = ["create_results", "open_results", "read_parameters"]
@@ -36,49 +35,18 @@ _MOST_DIGESTED = 1 << 30
 """Bytes: larger files are judged by their structure alone, or every command would begin by reading them twice."""
 
 
-class _Disk(io.FileIO):
-    """A file that never tells HDF5 of a failed write: HDF5 crashes the process when a full disk meets its closing.
-
-    The first failure is kept in ``failure``; what follows is dropped, and `create_results` raises it at the end.
-    """
-
-    failure: OSError | None = None
-
-    def write(self, data: Any, /) -> int:
-        """Write all of ``data``, or remember why not."""
-        view = memoryview(data).cast("B")
-        done = 0
-        while self.failure is None and done < len(view):
-            try:
-                done += super().write(view[done:]) or 0
-            except OSError as error:
-                self.failure = OSError(error.errno, error.strerror, str(self.name))
-        return len(view)
-
-    def truncate(self, size: int | None = None, /) -> int:
-        """Set the length, or remember why not."""
-        try:
-            return super().truncate(size)
-        except OSError as error:
-            self.failure = self.failure or OSError(error.errno, error.strerror, str(self.name))
-            return size or 0
-
-
 @contextmanager
 def create_results(
     path: Path | str, *, stage: str, parameters: Mapping[str, Any], units: str = "mm"
 ) -> Iterator[h5py.File]:
     """Yield an HDF5 file that takes the place of ``path`` when the block ends well. Same content, same bytes."""
-    with atomic_path(path) as temporary, _Disk(temporary, "w+") as disk:
-        with h5py.File(disk, "w", track_order=True) as file:
+    with atomic_path(path) as temporary:
+        with create_hdf5(temporary, path, track_order=True) as file:
             file.attrs["vivarig_version"] = FORMAT_VERSION
             file.attrs["stage"] = stage
             file.attrs["parameters"] = json.dumps(dict(parameters), sort_keys=True)
             file.attrs["units"] = units
             yield file
-        if disk.failure is not None:
-            reason = disk.failure.strerror or "the disk refused"
-            raise InputError(f"{path}: could not be written ({reason}); make room and run again") from disk.failure
         _seal(temporary)
 
 

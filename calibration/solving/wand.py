@@ -18,7 +18,7 @@ from calibration.cameras.camera import FisheyeLens, Lens, LensCamera
 from calibration.cameras.projection import undistort_pixels
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import Floats, Ints, measured
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text
@@ -81,7 +81,7 @@ def load_marks(path: Path | str) -> Marks:
     pixels = np.full((len(cameras), len(frames), len(names), 2), np.nan)
     for frame, camera, mark, x, y in rows:
         pixels[cameras.index(camera), np.searchsorted(frames, frame), names.index(mark)] = x, y
-    return Marks(cameras, frames.astype(np.int64), pixels)
+    return Marks(cameras, frames.astype(np.int64), measured(pixels, f"{path}: pixels"))
 
 
 def solve_marks(

@@ -16,7 +16,7 @@ import numpy as np
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, measured
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text
@@ -197,17 +197,20 @@ def load_named_points(path: Path | str, cameras: Sequence[str]) -> NamedPoints:
             if name not in names:
                 raise InputError(f"{path}: distance between unknown point '{name}'; points are {', '.join(names)}")
         distances.append((str(a), str(b), float(entry["mm"])))
-    return NamedPoints(names, pixels, world, tuple(distances))
+    lengths = measured(np.array([length for _, _, length in distances]), f"{path}: distances")
+    if not (lengths > 0).all():
+        raise InputError(f"{path}: distances are lengths above 0 mm")
+    return NamedPoints(names, measured(pixels, f"{path}: pixels"), measured(world, f"{path}: world"), tuple(distances))
 
 
-def scale_check(points: NamedPoints, measured: Floats) -> tuple[list[DistanceCheck], float | None]:
+def scale_check(points: NamedPoints, found: Floats) -> tuple[list[DistanceCheck], float | None]:
     """Compare known distances with the rig's; also the scale that known coordinates ask for (1 = right)."""
     checks = []
     for a, b, known in points.distances:
         i, j = points.names.index(a), points.names.index(b)
-        checks.append(DistanceCheck(a, b, known, float(np.linalg.norm(measured[i] - measured[j]))))
+        checks.append(DistanceCheck(a, b, known, float(np.linalg.norm(found[i] - found[j]))))
     known_points = np.isfinite(points.world).all(1)
     scale = None
     if known_points.sum() >= 3:
-        scale = float(fit_similarity(measured[known_points], points.world[known_points]).scale)
+        scale = float(fit_similarity(found[known_points], points.world[known_points]).scale)
     return checks, scale

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera import LensCamera, PinholeLens
-from calibration.foundation.arrays import Bytes, Floats
+from calibration.foundation.arrays import HUGE, Bytes, Floats
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import read_text, write_text
@@ -67,7 +67,7 @@ def load_cube(path: Path | str, *, unit: str = "mm") -> BeadCube:
             values = [float(p) for p in parts[:3]]
         except ValueError:
             values = []
-        if len(values) < 3 or not np.isfinite(values).all():
+        if len(values) < 3 or not all(abs(value) < HUGE for value in values):
             if number == 1:
                 continue
             raise InputError(f"{path}: line {number}: wanted X,Y,Z[,name], got '{line.strip()[:40]}'")

@@ -1,7 +1,8 @@
 """What a camera sees without the subject: the median of a plate or clip, and how much each pixel varies.
 
-The spread is the larger of two: the pixel's own in the background clip (median absolute deviation), and the
-sensor's noise at that brightness, measured in the recording itself from frame to frame. So a single plate does.
+The spread is the larger of two: the pixel's own in the background clip (median absolute deviation), and the noise at
+that brightness, measured in the recording itself over its whole length, because a codec repeats still blocks from
+frame to frame and lets them wander over seconds. So a single plate does.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from calibration.foundation.errors import InputError
 from capture.recordings.video import probe, read_frames
 
 __all__ = [
+    "MOST_SPREAD",
     "SCALE",
     "Background",
     "NoiseCurve",
     "background_of",
+    "fitting_frames",
     "light_gain",
     "load_background",
     "noise_curve",
+    "noise_over",
     "spread_frames",
     "steadied",
     "three_axes",
@@ -34,11 +38,16 @@ __all__ = [
 SCALE = 8.0
 #: Share of the normal distribution: sigma = 1.4826 median |x - median|.
 _MAD = 1.4826
-_MOST_BYTES = 400_000_000
-#: Samples are taken from this many frames at most: reading them means decoding what lies between.
-_MOST_FRAMES = 2000
+_MOST_BYTES = 160_000_000
+#: Up to this many frames are decoded in one go; beyond, each sample is sought in containers that can.
+_MOST_FRAMES = 4000
+_SOUGHT = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
+#: Pairs of images that the noise is measured on, about.
+_PAIRS = 8
 #: A band of brightness with this many times the usual noise shows movement.
 _RESTLESS = 4.0
+#: A pixel's own spread counts up to this many times the noise at its brightness: more is the subject's.
+MOST_SPREAD = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
 
@@ -121,14 +130,14 @@ def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
 
 
 def background_of(
-    images: Sequence[Bytes], noise: NoiseCurve | None = None, *, most_spread: float = np.inf
+    images: Sequence[Bytes] | Bytes, noise: NoiseCurve | None = None, *, most_spread: float = np.inf
 ) -> Background:
     """Return the median and robust spread of images of the empty scene.
 
     ``most_spread`` limits the spread to that many times the noise: where a subject passes through the images, the
     spread is the subject's and not the background's.
     """
-    if not images:
+    if len(images) == 0:
         raise InputError("background: no image given")
     stack = steadied(images)
     centre = np.empty(stack.shape[1:], dtype=np.float32)
@@ -138,9 +147,13 @@ def background_of(
     return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
 
 
-def steadied(images: Sequence[Bytes]) -> Bytes:
-    """Return (n, H, W, C) the images of one camera under one light: flicker and exposure taken out."""
-    stack = np.stack([three_axes(image) for image in images])
+def steadied(images: Sequence[Bytes] | Bytes) -> Bytes:
+    """Return (n, H, W, C) the images of one camera under one light: flicker and exposure taken out.
+
+    An array (n, H, W, C) is changed in place, so that large images are not held twice.
+    """
+    whole = isinstance(images, np.ndarray) and images.ndim == 4
+    stack = np.asarray(images) if whole else np.stack([three_axes(image) for image in images])
     reference = stack[len(stack) // 2].astype(np.float32)
     gains = np.array([light_gain(image, reference) for image in stack])
     gains /= np.median(gains, axis=0)
@@ -150,29 +163,55 @@ def steadied(images: Sequence[Bytes]) -> Bytes:
     return stack
 
 
+def fitting_frames(size: tuple[int, int]) -> int:
+    """Return how many colour images of a size (width, height) are held at a time, at most."""
+    return max(3, _MOST_BYTES // (3 * size[0] * size[1]))
+
+
 def spread_frames(
     source: Path | str, most: int, *, start: int = 0, stop: int | None = None, gray: bool = False
-) -> list[Bytes]:
-    """Read at most ``most`` frames spread evenly over ``source``, within a bounded amount of memory."""
+) -> Bytes:
+    """Read at most ``most`` frames (n, H, W, C) spread evenly over ``source``, within a bounded amount of memory."""
     info = probe(source)
-    last = min(info.frames, start + _MOST_FRAMES) if stop is None else min(stop, info.frames)
+    last = info.frames if stop is None else min(stop, info.frames)
     width, height = info.size
-    fit = max(3, _MOST_BYTES // (width * height * (3 if info.colour and not gray else 1)))
-    step = max(1, -(-(last - start) // min(most, fit)))
-    return [image for _, image in read_frames(source, start, last, step, gray=gray)]
+    channels = 3 if info.colour and not gray else 1
+    seeks = Path(source).is_dir() or Path(source).suffix.lower() in _SOUGHT
+    if last - start > _MOST_FRAMES and not seeks:
+        last = start + _MOST_FRAMES
+    step = max(1, -(-(last - start) // min(most, fitting_frames(info.size))))
+    wanted = range(start, last, step)
+    stack = np.empty((len(wanted), height, width, channels), dtype=np.uint8)
+    if last - start > _MOST_FRAMES:
+        images = (next(read_frames(source, frame, frame + 1, gray=gray, ahead=False))[1] for frame in wanted)
+    else:
+        images = (image for _, image in read_frames(source, start, last, step, gray=gray, ahead=False))
+    count = 0
+    for place, image in zip(stack, images, strict=False):
+        place[:] = three_axes(image)
+        count += 1
+    return stack[:count]
 
 
 def load_background(
     source: Path | str, noise: NoiseCurve | None = None, *, most: int = 32, gray: bool = False
 ) -> Background:
     """Read a plate, clip or folder without the subject."""
-    return background_of(spread_frames(source, most, gray=gray), noise)
+    return background_of(spread_frames(source, most, gray=gray), noise, most_spread=MOST_SPREAD)
+
+
+def noise_over(stack: Bytes) -> NoiseCurve:
+    """Measure the noise in images (n, H, W, C) spread over a recording: between images half its length apart."""
+    half = len(stack) // 2
+    if half == 0:
+        return noise_curve([])
+    return noise_curve([(stack[n], stack[n + half]) for n in range(0, half, max(1, half // _PAIRS))])
 
 
 def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> NoiseCurve:
-    """Measure the sensor noise from pairs of consecutive frames, most of whose pixels show nothing that moves.
+    """Measure the sensor noise from pairs of images, most of whose pixels show nothing that moves.
 
-    The difference of two frames has twice the variance of one; flicker between them is no noise. ``floor`` stands for
+    The difference of two images has twice the variance of one; flicker between them is no noise. ``floor`` stands for
     what a codec rounds away. A brightness that only the edge of something moving has is left out.
     """
     edges = np.linspace(0.0, 256.0, 17)

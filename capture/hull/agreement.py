@@ -63,6 +63,9 @@ def _draw(
     for f in range(faces.shape[0]):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
         ax, ay = pixels[a, 0], pixels[a, 1]
+        # A triangle that reaches behind the camera has no outline; one that is seen is drawn whole by its own three.
+        if not np.isfinite(ax + ay + pixels[b, 0] + pixels[b, 1] + pixels[c, 0] + pixels[c, 1]):
+            continue
         area = (pixels[b, 0] - ax) * (pixels[c, 1] - ay) - (pixels[b, 1] - ay) * (pixels[c, 0] - ax)
         # Seen with y down, front faces turn clockwise: negative area. (A bare matrix may belong to a left-handed world:
         # there this is the back, which covers the same pixels.)
@@ -78,9 +81,11 @@ def _draw(
         px, py = pixels[ends[edge, 0], 0], pixels[ends[edge, 0], 1]
         qx, qy = pixels[ends[edge, 1], 0], pixels[ends[edge, 1], 1]
         more = net[edge] if py < qy else -net[edge]  # a front triangle has its left side run down
-        first, last = max(0, int(np.ceil(min(py, qy)))), min(height - 1, int(np.ceil(max(py, qy))) - 1)
+        # Clamped before they become whole numbers: a point near the camera's plane may be anywhere.
+        first = int(np.ceil(min(max(min(py, qy), 0.0), float(height))))
+        last = int(np.ceil(min(max(max(py, qy), 0.0), float(height)))) - 1
         for y in range(first, last + 1):
-            x = px + (y - py) / (qy - py) * (qx - px)
+            x = min(max(px + (y - py) / (qy - py) * (qx - px), -1.0), width + 1.0)
             column = int(np.ceil(x)) if more > 0 else int(np.floor(x)) + 1
             column = min(max(column, 0), width)
             change[y, column] += more

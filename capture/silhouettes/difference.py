@@ -1,9 +1,9 @@
 """How far each pixel is from the background, in standard deviations, with light changes taken out.
 
 A cast shadow (or a highlight) multiplies a surface's colour and keeps its hue. The difference is split into
-brightness and chromaticity (Horprasert et al. 1999): where the brightness ratio is that of a shadow, only the
-chromaticity counts. A grey image has no hue, so there the ratio alone decides; the range of ratios taken for
-shadows is tuned by the agreement between views (`capture.silhouettes.tuning`).
+brightness and chromaticity (Horprasert et al. 1999): where the brightness ratio is that of a shadow and the hue is as
+near to the background's as shadows of this scene keep it (`capture.silhouettes.shade` measures that), the pixel is no
+subject. A grey image has no hue, so there the ratio alone decides.
 
 The light of the whole scene (exposure, mains flicker) is one gain per channel and frame, measured on the
 background pixels.
@@ -23,8 +23,10 @@ from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 
-__all__ = ["FollowingModel", "PlateModel", "matched_channels"]
+__all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
 
+#: How far from the background's hue a shadow may be where the scene does not tell, standard deviations.
+HUE_LIMIT = 3.0
 #: Pixels around a silhouette that a background does not learn from.
 _CLEAR_PX = 4
 
@@ -39,13 +41,13 @@ class PlateModel:
         rank: how many of all looks a pixel must resemble to be background: 1 or 2.
         shadow_floor: darkest brightness ratio that is still taken for a shadow; 1 switches suppression off.
         highlight: brightest ratio that is still taken for a reflection of light.
-        tint: how much a shadow may change the hue, relative to the brightness.
+        hue_limit: how far from the background's hue a shadow may be, standard deviations.
     """
 
     background: Background
     shadow_floor: float = 0.5
     highlight: float = 1.15
-    tint: float = 0.04
+    hue_limit: float = HUE_LIMIT
     states: tuple[Background, ...] = ()
     rank: int = 1
 
@@ -56,6 +58,19 @@ class PlateModel:
     def light(self, image: Bytes) -> Floats:
         """Return (C,) the gain of the scene's light in an image."""
         return light_gain(matched_channels(image, self.background), self.background.centre)
+
+    def shade_measures(self, image: Bytes) -> tuple[Singles, Singles, Singles]:
+        """Return (H, W) the distance from the background, its brightness ratio, and the distance of its hue, sigma."""
+        gain = self.light(image).astype(np.float32)
+        frame = matched_channels(image, self.background).astype(np.float32)
+        expected = self.background.centre * gain
+        weight = 1.0 / np.square(self.background.spread)
+        total = (np.square(frame - expected) * weight).sum(axis=2)
+        own = (np.square(expected) * weight).sum(axis=2) + np.float32(1e-6)
+        ratio = (frame * expected * weight).sum(axis=2) / own
+        across = np.maximum(total - np.square(1.0 - ratio) * own, 0.0)
+        channels = frame.shape[2]
+        return np.sqrt(total / channels), ratio, np.sqrt(across / max(1, channels - 1))
 
     def evidence_in(self, image: Bytes, window: tuple[slice, slice] | None, gain: Floats) -> Bytes:
         """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
@@ -92,7 +107,7 @@ class PlateModel:
                 gain.astype(np.float32),
                 np.float32(self.shadow_floor),
                 np.float32(self.highlight),
-                np.float32(self.tint),
+                np.float32(self.hue_limit),
                 out,
             )
         return out
@@ -166,17 +181,15 @@ def _evidence(
     gain: Singles,
     floor: np.float32,
     highlight: np.float32,
-    tint: np.float32,
+    hue_limit: np.float32,
     out: Bytes,
 ) -> None:
     height, width, channels = frame.shape
-    tint2 = tint * tint
-    one = np.float32(1.0)
+    one, zero = np.float32(1.0), np.float32(0.0)
+    most_hue = hue_limit * hue_limit * np.float32(channels - 1)
     for y in range(height):
         for x in range(width):
-            total = np.float32(0.0)
-            cross = np.float32(0.0)
-            own = np.float32(1e-6)
+            total, cross, own = zero, zero, np.float32(1e-6)
             for c in range(channels):
                 expected = centre[y, x, c] * gain[c]
                 value = np.float32(frame[y, x, c])
@@ -188,11 +201,8 @@ def _evidence(
             # A pixel within two sigma is background whatever its hue; most pixels end here.
             if total > np.float32(4.0) * channels and floor < one:
                 ratio = cross / own
-                if ratio >= floor and ratio <= highlight:
-                    total = np.float32(0.0)
-                    for c in range(channels):
-                        expected = centre[y, x, c] * gain[c] * ratio
-                        change = np.float32(frame[y, x, c]) - expected
-                        variance = spread[y, x, c] * spread[y, x, c] + tint2 * expected * expected
-                        total += change * change / variance
+                # The squared distance falls into that along the background's colour and that across it, its hue.
+                across = total - (one - ratio) * (one - ratio) * own
+                if ratio >= floor and ratio <= highlight and across < most_hue:
+                    total = zero
             out[y, x] = np.uint8(min(np.float32(255.0), np.float32(SCALE) * np.sqrt(total / np.float32(channels))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 import cv2
@@ -19,17 +18,18 @@ from capture.backgrounds.background import (
     NoiseCurve,
     background_of,
     load_background,
-    noise_curve,
+    noise_over,
     spread_frames,
     steadied,
 )
+from capture.backgrounds.followed_inwards import brightest_modes, ground_of, temporal_modes
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
-from capture.backgrounds.uncovered import Ground, brightest_modes, ground_of, temporal_modes
+from capture.backgrounds.uncovered import Ground, uncovered_ground
 from capture.recordings.recording import Footage
-from capture.recordings.video import read_frames
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
-from capture.silhouettes.difference import FollowingModel, PlateModel
+from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
+from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.still import activity, still_parts
 
 __all__ = [
@@ -57,13 +57,13 @@ MODELS = {
 }
 _NEED_BACKGROUND = ("plate", "mixture")
 _COVERED = 0.6
-#: Images of the recording from which a background without plate is put together, and rounds of doing so.
-_LOOKED_AT = 48
+#: Of the images spread over the recording, these many are cut out to see what moves.
+_CUT_OUT = 12
+#: Rounds of finding the ground behind a subject that stays, and pixels around it that are not taken for ground.
 _ROUNDS = 2
-#: Pixels around a silhouette that are not taken for background.
 _CLEAR_PX = 4
 #: Darkest ratio taken for a shadow in colour (False) and in grey (True), where no hue tells dark skin from shade.
-_SHADOW_FLOORS = {False: 0.6, True: 0.5}
+_SHADOW_FLOORS = {False: 0.42, True: 0.5}
 #: Holes of up to this share of the silhouette are looked at again without the shadow rule.
 _FALSE_SHADOW = 0.04
 
@@ -138,7 +138,9 @@ class CameraModel:
     def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
         """Return the silhouette of what differs from a background."""
         mask = silhouette_of(self._moving(model.evidence_in(image, None, light)), self.cleaning)
-        return self._without_false_shadows(image, model, mask, light) if model.shadow_floor < 1.0 else mask
+        if model.shadow_floor < 1.0:
+            mask = self._without_false_shadows(image, model, mask, light)
+        return half_way_edge(mask, matched_channels(image, model.background), model.background.centre, light)
 
     def _moving(self, evidence: Bytes) -> Bytes:
         """Take still parts out of the evidence, in place."""
@@ -199,25 +201,8 @@ def is_grey(image: Bytes) -> bool:
     return bool((np.abs(some - some[:, :, :1]) <= 2).all())
 
 
-def measured_noise(source: Path, frames: int, grey: bool) -> NoiseCurve:
-    """Measure the sensor noise of a recording in a few pairs of consecutive frames."""
-    pairs = []
-    for start in sorted({0, max(0, min(frames // 2 - 1, 24))}):
-        images = [image for _, image in read_frames(source, start, start + 2, gray=grey)]
-        if len(images) == 2:
-            pairs.append((images[0], images[1]))
-    return noise_curve(pairs)
-
-
-def camera_model(
-    footage: Footage, frames: int, options: ModelOptions, samples: Sequence[Bytes]
-) -> CameraModel | SittingSubject:
-    """Make the model of a camera from its footage.
-
-    Args:
-        frames: number of frames of the footage.
-        samples: images spread over the recording.
-    """
+def camera_model(footage: Footage, options: ModelOptions, samples: Bytes) -> CameraModel | SittingSubject:
+    """Make the model of a camera from its footage and images (n, H, W, C) spread over the recording."""
     if options.model not in MODELS:
         raise InputError(f"unknown silhouette model '{options.model}'; {nearest(options.model, MODELS)}")
     name = options.model
@@ -229,35 +214,41 @@ def camera_model(
             "give one or take --model moving"
         )
     grey = is_grey(samples[0])
-    samples = [image[:, :, 0] if grey and image.ndim == 3 else image for image in samples]
-    noise = measured_noise(footage.source, frames, grey)
-    model = _evidence_model(name, footage, options, samples, grey, noise)
+    if grey and samples.shape[3] == 3:
+        samples = np.ascontiguousarray(samples[:, :, :, :1])
+    model = _evidence_model(name, footage, options, samples, grey)
     if isinstance(model, SittingSubject):
         return model
     made = CameraModel(name, model, options.cleaning, grey)
     if isinstance(model, PlateModel):
-        masks = [made.silhouette(image) for image in samples]
-        moves = activity(samples, model.background.spread.max(axis=2))
+        some = _some(samples)
+        masks = [made.silhouette(image) for image in some]
+        moves = activity(some, model.background.spread.max(axis=2))
         still = still_parts(masks, moves)
         if still.any():
             made = replace(made, still=still)
     return made
 
 
-def _sitting_place(
-    footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
-) -> Surroundings | None:
+def _some(samples: Bytes) -> list[Bytes]:
+    """Return a few of the images, as a camera gives them."""
+    chosen = samples[:: max(1, len(samples) // _CUT_OUT)]
+    return [image[:, :, 0] if image.shape[2] == 1 else image for image in chosen]
+
+
+def _sitting_place(options: ModelOptions, samples: Bytes, grey: bool, noise: NoiseCurve) -> Surroundings | None:
     """Return where a sitting subject lives; None if the subject moves.
 
     Against the median of the recording a subject that moves is found all over the region that it livens, at one time
     or another; one that sits, at its rim only.
     """
-    place = sitting_place(samples)
+    some = _some(samples)
+    place = sitting_place(some)
     if place is None:
         return None
-    median = background_of(spread_frames(footage.source, _LOOKED_AT, gray=grey), noise, most_spread=2.0)
+    median = background_of(samples, noise, most_spread=2.0)
     model = CameraModel("moving", PlateModel(median, shadow_floor=_floor(options, grey)), options.cleaning, grey)
-    found = np.logical_or.reduce([model.silhouette(image) for image in samples])
+    found = np.logical_or.reduce([model.silhouette(image) for image in some])
     sits = (found[place.window] & place.lively).sum() < _COVERED * place.lively.sum()
     return place if sits else None
 
@@ -275,37 +266,41 @@ def _floor(options: ModelOptions, grey: bool) -> float:
 
 
 def _evidence_model(
-    name: str, footage: Footage, options: ModelOptions, samples: Sequence[Bytes], grey: bool, noise: NoiseCurve
+    name: str, footage: Footage, options: ModelOptions, samples: Bytes, grey: bool
 ) -> EvidenceModel | SittingSubject:
     floor = _floor(options, grey)
+    if name == "chroma":
+        return key_colour(samples[0] if samples.shape[3] == 3 else samples[0, :, :, 0])
+    if name in ("backlight", "bright"):
+        return ThresholdModel(dark=name == "backlight")
+    samples = steadied(samples)
+    noise = noise_over(samples)
     if name == "plate" and footage.background is not None:
         return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
-        first, *others = fit_mixture(spread_frames(footage.background, 32, gray=grey), noise)
+        first, *others = fit_mixture(list(spread_frames(footage.background, 32, gray=grey)), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
-        ground = _uncovered(footage, noise, floor, grey)
+        ground = _ground(samples, noise, floor, grey)
         found = PlateModel(ground.background, shadow_floor=floor)
-        place = _sitting_place(footage, options, samples, grey, noise)
-        if place is not None and not _stands_out(found, ~ground.seen, samples, options.cleaning):
+        place = _sitting_place(options, samples, grey, noise)
+        if place is not None and not _stands_out(found, ~ground.seen, _some(samples), options.cleaning):
             return SittingSubject(place, grey)
         return found
-    if name in ("mog2", "knn"):
-        if footage.background is not None:
-            empty = spread_frames(footage.background, 32, gray=grey)
-        else:
-            centre = _uncovered(footage, noise, floor, grey).background.centre
-            empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
-        scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
-        return FollowingModel(scene, shadow_floor=floor)
-    if name == "chroma":
-        return key_colour(samples[0])
-    return ThresholdModel(dark=name == "backlight")
+    if footage.background is not None:
+        empty = list(spread_frames(footage.background, 32, gray=grey))
+    else:
+        centre = _ground(samples, noise, floor, grey).background.centre
+        empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
+    scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
+    return FollowingModel(scene, shadow_floor=floor)
 
 
-def _uncovered(footage: Footage, noise: NoiseCurve, floor: float, grey: bool) -> Ground:
+def _ground(stack: Bytes, noise: NoiseCurve, floor: float, grey: bool) -> Ground:
     """Return the background of a recording without plate, from what its subject uncovers."""
-    stack = steadied(spread_frames(footage.source, _LOOKED_AT, gray=grey))
+    known = uncovered_ground(stack, noise)
+    if known is not None:
+        return known
     found = ground_of(temporal_modes(stack, noise), noise)
     for _ in range(_ROUNDS):
         # What was found may lie in a shadow yet: ground that is brighter by as much is no subject.

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
+from capture.backgrounds.background import fitting_frames, spread_frames
 from capture.recordings.recording import Footage
-from capture.recordings.video import read_frames
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
+from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
-from capture.silhouettes.tuning import tune
+from capture.silhouettes.views.confirmation import Floor
 
-__all__ = ["Source", "prepare_models"]
+__all__ = ["Prepared", "Source", "prepare_models"]
 
-#: Frames spread over the recording from which models learn what moves, and on how many of them they are tuned.
-_SAMPLES = 12
-_TUNED = 4
-#: Samples are taken from this many frames at most: reading them means decoding what lies between.
-_MOST_FRAMES = 2000
+#: Frames spread over the recording from which models are learnt, and on how many of them the views are compared.
+_SAMPLES = 48
+_TUNED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,46 +40,54 @@ class Source:
     offset: int
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is known of a recording before its first frame is segmented.
+
+    Attributes:
+        models: one per camera; None where masks are brought.
+        floor: the plane that the subject stands on, where it shows.
+    """
+
+    models: list[CameraModel | SittingModel | None]
+    floor: Floor | None
+
+
 def prepare_models(
     sources: Sequence[Source], start: int, last: int, options: ModelOptions, rig: Rig | None, pool: Executor
-) -> list[CameraModel | SittingModel | None]:
-    """Make the models of all cameras, tuned to each other where there is a rig; None where masks are brought."""
+) -> Prepared:
+    """Make the models of all cameras, learnt together where there is a rig."""
     brought = [source.footage.masks is not None and options.model in ("auto", "masks") for source in sources]
     if options.model == "masks" and not all(brought):
         name = sources[brought.index(False)].footage.name
         raise InputError(f"camera '{name}': the masks model needs masks in recording.toml")
-    step = max(1, -(-min(last - start, _MOST_FRAMES) // _SAMPLES))
 
-    def sampled(index: int) -> list[Bytes]:
+    first = max([start, *(-source.offset for source in sources)])
+    most = min([_SAMPLES, *(fitting_frames(source.size) for source in sources)])
+
+    def make(index: int) -> tuple[CameraModel | SittingSubject | None, list[Bytes]]:
         if brought[index]:
-            return []
+            return None, []
         source = sources[index]
-        begin = max(0, start + source.offset)
-        end = min(begin + min(last - start, _MOST_FRAMES), source.frames)
-        return [image for _, image in read_frames(source.footage.source, begin, end, step, ahead=False)]
+        images = spread_frames(source.footage.source, most, start=first + source.offset, stop=last + source.offset)
+        few = images[:: max(1, len(images) // _TUNED)].copy()
+        model = camera_model(source.footage, options, images)
+        return model, _as_streamed(few, model)
 
-    def make(index: int) -> CameraModel | SittingSubject | None:
-        if brought[index]:
-            return None
-        return camera_model(sources[index].footage, sources[index].frames, options, samples[index])
-
-    samples = list(pool.map(sampled, range(len(sources))))
-    models = list(pool.map(make, range(len(sources))))
-    few = [_few(images, model) for images, model in zip(samples, models, strict=True)]
+    made = list(pool.map(make, range(len(sources))))
+    models, few = [model for model, _ in made], [images for _, images in made]
     if any(isinstance(model, SittingSubject) for model in models):
-        return _learnt(models, few, rig)
+        return Prepared(_learnt(models, few, rig), None)
     ready = [model for model in models if isinstance(model, CameraModel)]
-    if rig is not None and len(ready) == len(models) >= 3 and not any(model.in_order for model in ready):
-        tuned, _ = tune(ready, few, rig, pool, floors=options.shadow_floor is None)
-        return list(tuned)
-    return list(ready) if len(ready) == len(models) else [m if isinstance(m, CameraModel) else None for m in models]
+    if len(ready) < len(models) or any(model.in_order for model in ready):
+        return Prepared([model if isinstance(model, CameraModel) else None for model in models], None)
+    learnt, floor = learn_shade(ready, few, rig, pool)
+    return Prepared(list(learnt), floor)
 
 
-def _few(images: list[Bytes], model: CameraModel | SittingSubject | None) -> list[Bytes]:
-    """Return the images for tuning, as the stream will give them."""
-    chosen = images[:: max(1, len(images) // _TUNED)]
-    grey = model is not None and model.grey
-    return [image[:, :, 0] if grey and image.ndim == 3 else image for image in chosen]
+def _as_streamed(images: Bytes, model: CameraModel | SittingSubject) -> list[Bytes]:
+    """Return images (n, H, W, C) as the stream will give them."""
+    return [image[:, :, 0] if model.grey or image.shape[2] == 1 else image for image in images]
 
 
 def _learnt(

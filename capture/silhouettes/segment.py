@@ -23,17 +23,23 @@ from capture.camera_checks.outlines import outline
 from capture.recordings.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
 from capture.recordings.video import probe, read_frames
-from capture.silhouettes.consensus import consensus
-from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.cleanup import clean_mask
+from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.matte import edge_matte
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
-from capture.silhouettes.preparation import Source, prepare_models
+from capture.silhouettes.preparation import Prepared, Source, prepare_models
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
+from capture.silhouettes.views.confirmation import confirmed
+from capture.silhouettes.views.consensus import consensus
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 
 _CHUNK = 16
+#: How often silhouettes are held against each other: what one loses, the next may lose, too.
+_CONFIRMED = 2
+#: Models that find a subject by its difference from the ground take shade and mirror images for it.
+DIFFERENCES = (PlateModel, FollowingModel)
 Model = CameraModel | SittingModel | None
 
 
@@ -121,9 +127,7 @@ def subjects_of(recording: Recording, options: ModelOptions) -> int:
     return count
 
 
-def learn_models(
-    recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None
-) -> list[Model]:
+def learn_models(recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None) -> Prepared:
     """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it."""
     sources, total = _sources(recording)
     rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
@@ -138,7 +142,7 @@ def segment_recording(
     *,
     start: int = 0,
     stop: int | None = None,
-    models: Sequence[Model] | None = None,
+    models: Prepared | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SilhouetteReport:
@@ -168,19 +172,18 @@ def segment_recording(
     threads = workers or os.cpu_count() or 1
     brought = [_brought_flags(source.footage, start, last) for source in sources]
     with ThreadPoolExecutor(threads) as pool:
-        if models is None:
-            models = prepare_models(sources, start, last, chosen, rig, pool)
-        streams = [_stream(source, model, start, last) for source, model in zip(sources, models, strict=True)]
+        known = models or prepare_models(sources, start, last, chosen, rig, pool)
+        streams = [_stream(source, model, start, last) for source, model in zip(sources, known.models, strict=True)]
         sizes = [source.size for source in sources]
-        parameters = _parameters(chosen, models, names, start, subjects_of(recording, chosen))
+        parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
         if chosen.matte:
-            _check_matte(recording, chosen, models, names)
+            _check_matte(recording, chosen, known.models, names)
         with create_masks(target, names, sizes, count, parameters, matte=chosen.matte) as writer:
             for first in range(0, count, _CHUNK):
                 chunk = min(_CHUNK, count - first)
 
                 def segment(index: int, chunk: int = chunk) -> _Part:
-                    return _segment_chunk(streams[index], models[index], chunk, sizes[index], keep=chosen.matte)
+                    return _segment_chunk(streams[index], known.models[index], chunk, sizes[index], keep=chosen.matte)
 
                 parts = list(pool.map(segment, range(len(sources))))
                 if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
@@ -188,7 +191,7 @@ def segment_recording(
                         writer.write_outlines(name, first, corners)
 
                 def judge(offset: int, parts: list[_Part] = parts) -> Floats:
-                    return _judge(offset, parts, models, rig, chosen)
+                    return _judge(offset, parts, known, rig, chosen)
 
                 scores = np.array(list(pool.map(judge, range(chunk))))
                 here = slice(first, first + chunk)
@@ -203,7 +206,7 @@ def segment_recording(
                     area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
                 if on_progress is not None:
                     on_progress(first + chunk, count)
-    labels = tuple("masks" if model is None else model.name for model in models)
+    labels = tuple("masks" if model is None else model.name for model in known.models)
     return SilhouetteReport(names, labels, agreement, flags, area)
 
 
@@ -233,18 +236,19 @@ def _own_margin(model: Model, shape: tuple[int, ...]) -> int:
 
 
 def _parameters(
-    options: ModelOptions, models: Sequence[Model], names: Sequence[str], start: int, subjects: int
+    options: ModelOptions, known: Prepared, names: Sequence[str], start: int, subjects: int
 ) -> dict[str, Any]:
     """Return what the file should say about how it was made, tuned values included."""
     cameras: dict[str, dict[str, Any]] = {}
-    for name, model in zip(names, models, strict=True):
+    for name, model in zip(names, known.models, strict=True):
         if not isinstance(model, CameraModel):
             cameras[name] = {"model": "masks" if model is None else model.name}
             if isinstance(model, SittingModel) and options.margin_px is None:
                 cameras[name]["own_margin_px"] = _own_margin(model, model.looks.shape)
             continue
-        floor = model.model.shadow_floor if isinstance(model.model, PlateModel) else None
-        cameras[name] = {"model": model.name, "shadow_floor": floor, **asdict(model.cleaning)}
+        cameras[name] = {"model": model.name, **asdict(model.cleaning)}
+        if isinstance(model.model, PlateModel):
+            cameras[name] |= {"shadow_floor": model.model.shadow_floor, "hue_limit": model.model.hue_limit}
     parameters = {
         "model": options.model,
         "repair": options.repair,
@@ -252,6 +256,8 @@ def _parameters(
         "start": start,
         "cameras": cameras,
     }
+    if known.floor is not None:
+        parameters["floor_mm"], parameters["floor_up"] = known.floor.height, known.floor.up
     if subjects > 1:
         parameters["subjects"] = subjects
     if options.matte:
@@ -332,13 +338,13 @@ def _mask_flags(mask: Bools) -> int:
     return int(MaskFlag.TOUCHES_BORDER) if touches else 0
 
 
-def _judge(
-    offset: int, parts: Sequence[_Part], models: Sequence[Model], rig: Rig | None, options: ModelOptions
-) -> Floats:
+def _judge(offset: int, parts: Sequence[_Part], known: Prepared, rig: Rig | None, options: ModelOptions) -> Floats:
     """Let the views judge one frame of a chunk: mend its masks and set its flags in place; return the agreement."""
     agreement = np.full(len(parts), np.nan)
     if rig is not None:
-        _cut_again(offset, parts, models, rig)
+        _cut_again(offset, parts, known.models, rig)
+        if options.repair:
+            _confirm(offset, parts, known, rig)
         verdict = consensus([part.masks[offset] for part in parts], rig, repair=options.repair)
         agreement = verdict.agreement
         for index, part in enumerate(parts):
@@ -347,11 +353,27 @@ def _judge(
                 part.flags[offset] = _mask_flags(part.masks[offset]) | MaskFlag.REPAIRED
             if verdict.contradicted[index]:
                 part.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-    for part, model in zip(parts, models, strict=True):
+    for part, model in zip(parts, known.models, strict=True):
         margin = _own_margin(model, part.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
             part.masks[offset] = cv2.dilate(part.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
     return agreement
+
+
+def _confirm(offset: int, parts: Sequence[_Part], known: Prepared, rig: Rig) -> None:
+    """Take out of the silhouettes that were found by difference what the other views do not confirm, in place."""
+    chosen = [isinstance(model, CameraModel) and isinstance(model.model, DIFFERENCES) for model in known.models]
+    if not any(chosen):
+        return
+    for _ in range(_CONFIRMED):
+        seen = confirmed([part.masks[offset] for part in parts], rig, known.floor)
+        for part, model, mask, cut in zip(parts, known.models, seen, chosen, strict=True):
+            if cut and isinstance(model, CameraModel):
+                weak = mask.copy()
+                part.masks[offset] = clean_mask(weak, weak, model.cleaning)
+    for part, cut in zip(parts, chosen, strict=True):
+        if cut:
+            part.flags[offset] = (part.flags[offset] & MaskFlag.NO_FRAME) | _mask_flags(part.masks[offset])
 
 
 def _cut_again(offset: int, parts: Sequence[_Part], models: Sequence[Model], rig: Rig) -> None:

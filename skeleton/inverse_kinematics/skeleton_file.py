@@ -36,6 +36,11 @@ class SkeletonWriter:
         # Bone offsets of the subject: what a viewer needs to draw it.
         file["joint_offsets"] = np.array([joint.offset for joint in body.joints])
 
+    @property
+    def file(self) -> h5py.File:
+        """The open file, for what is made from all frames together."""
+        return self._file
+
     def write(
         self,
         span: Span,

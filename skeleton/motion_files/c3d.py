@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
-from calibration.foundation.files import atomic_path
+from calibration.foundation.files import written_by_library
 from skeleton.motion_files.c3d_layout import check_layout
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 
@@ -144,5 +144,7 @@ def write_c3d(series: MarkerSeries, path: Path | str) -> None:
     content["header"]["points"]["first_frame"] = round(series.start_s * series.rate_hz)
     content["data"]["points"] = points
     content["data"]["meta_points"]["residuals"] = residuals
-    with atomic_path(path) as temporary:
+    with written_by_library(path) as temporary:
         content.write(str(temporary))
+        if temporary.stat().st_size < 16 * len(series.names) * series.frames:  # it says nothing of a full disk
+            raise InputError(f"{path}: could not be written; is there room on the disk?")

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from calibration.foundation.arrays import HUGE, Floats, frozen
+from calibration.foundation.arrays import HUGE, Floats, frozen, measured
 from calibration.foundation.errors import InputError
 from calibration.foundation.names import checked_label
 from calibration.geometry.transforms import rotation_from_quaternion
@@ -39,13 +39,6 @@ _Z_FROM_UP = {
 
 #: No camera takes more pictures in a second.
 _FASTEST_HZ = 1e7
-
-
-def _checked_sizes(values: Floats, who: str) -> Floats:
-    """Refuse infinite numbers and those beyond any millimetre, degree or second; NaN is not observed."""
-    if np.isinf(values).any() or np.nanmax(np.abs(values), initial=0.0) > HUGE:
-        raise InputError(f"{who}: a number is infinite or beyond {HUGE:g}")
-    return values
 
 
 def _checked_up(up: str, who: str) -> str:
@@ -83,7 +76,7 @@ class MarkerSeries:
     start_s: float = 0.0
 
     def __post_init__(self) -> None:
-        positions = frozen(_checked_sizes(np.asarray(self.positions, dtype=np.float64), "markers"))
+        positions = frozen(measured(np.asarray(self.positions, dtype=np.float64), "markers"))
         names = tuple(checked_label(name, "a marker") for name in self.names)
         wanted = {"mm": 3, "px": 2}.get(self.unit)
         if wanted is None:
@@ -103,7 +96,7 @@ class MarkerSeries:
         if not abs(self.start_s) < HUGE:
             raise InputError(f"markers: the time of the first frame must be a number of seconds, got {self.start_s}")
         if self.confidence is not None:
-            confidence = frozen(_checked_sizes(np.asarray(self.confidence, dtype=np.float64), "markers: confidence"))
+            confidence = frozen(measured(np.asarray(self.confidence, dtype=np.float64), "markers: confidence"))
             if confidence.shape != positions.shape[:2]:
                 raise InputError(f"markers: confidence must be {positions.shape[:2]}, got {confidence.shape}")
             object.__setattr__(self, "confidence", confidence)
@@ -174,7 +167,7 @@ class JointMotion:
             ("shifts", (frames, joints, 3)),
             ("rotations", (frames, joints, 4)),
         ):
-            value = frozen(_checked_sizes(np.asarray(getattr(self, name), dtype=np.float64), f"joint motion: {name}"))
+            value = frozen(measured(np.asarray(getattr(self, name), dtype=np.float64), f"joint motion: {name}"))
             if value.shape != shape:
                 raise InputError(f"joint motion: {name} must be {shape}, got {value.shape}")
             object.__setattr__(self, name, value)
@@ -239,8 +232,8 @@ class CoordinateSeries:
     title: str = field(default="Coordinates")
 
     def __post_init__(self) -> None:
-        values = frozen(_checked_sizes(np.asarray(self.values, dtype=np.float64), "coordinates"))
-        times = frozen(_checked_sizes(np.asarray(self.times, dtype=np.float64), "times"))
+        values = frozen(measured(np.asarray(self.values, dtype=np.float64), "coordinates"))
+        times = frozen(measured(np.asarray(self.times, dtype=np.float64), "times"))
         if values.shape != (len(times), len(self.names)):
             raise InputError(
                 f"coordinates: values must be ({len(times)}, {len(self.names)}) for these times and names, "

@@ -3,13 +3,14 @@ individuals)."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibration.foundation.errors import InputError
-from calibration.foundation.files import atomic_path
+from calibration.foundation.files import write_bytes
 from calibration.foundation.hdf5_files import open_hdf5
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
@@ -122,5 +123,6 @@ def _is_hdf5(path: Path) -> bool:
 def write_movement(series: MarkerSeries, path: Path | str, *, individual: str = "individual_0") -> None:
     """Write a netCDF file that movement loads with ``xarray.open_dataset``."""
     optional_package("h5netcdf", "writing netCDF")
-    with atomic_path(path) as temporary:
-        dataset_from_markers(series, individual=individual).to_netcdf(temporary, engine="h5netcdf")
+    stream = io.BytesIO()  # in memory: HDF5 crashes the process when a full disk meets its closing
+    dataset_from_markers(series, individual=individual).to_netcdf(stream, engine="h5netcdf")
+    write_bytes(path, stream.getvalue())

@@ -15,8 +15,8 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
-from calibration.foundation.files import atomic_path
-from calibration.foundation.hdf5_files import open_hdf5
+from calibration.foundation.files import written_by_library
+from calibration.foundation.hdf5_files import create_hdf5, open_hdf5
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times
@@ -180,5 +180,6 @@ def write_nwb(
             source_software="vivarig", skeleton=skeleton,
         )
     )  # fmt: skip
-    with atomic_path(path) as temporary, pynwb.NWBHDF5IO(str(temporary), mode="w") as io:
-        io.write(nwb)
+    with written_by_library(path) as temporary, create_hdf5(temporary, path) as file:
+        with pynwb.NWBHDF5IO(file=file, mode="w") as io:
+            io.write(nwb)

@@ -42,10 +42,10 @@ from skeleton.model_files.osim import read_ik_setup, read_osim
 from skeleton.motion_files import JointMotion, MarkerSeries, read_motion, write_motion
 from skeleton.motion_files.acclaim import write_acclaim
 from skeleton.motion_files.motions import CoordinateSeries
-from skeleton.pose_spaces.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.vpg_files import read_vpg, write_vpg
 from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space, save_pose_space
 from skeleton.pose_spaces.rotation_tree import RotationTree
-from skeleton.pose_spaces.vpg_files import read_vpg, write_vpg
 from tracking.beads.store import load_maps, load_tracks
 from tracking.beads.xmalab_files import read_deeplabcut, read_points_2d, read_points_3d, read_rigid_body
 from tracking.priors.files import load_prior

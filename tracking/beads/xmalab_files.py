@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.foundation.arrays import HUGE, Floats
+from calibration.foundation.arrays import HUGE, Floats, measured
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text, write_text
@@ -190,7 +190,7 @@ def read_deeplabcut(path: Path | str) -> tuple[tuple[str, ...], Floats, Floats]:
         raise InputError(f"{path}: wanted DeepLabCut's header lines scorer, bodyparts, coords")
     body = rows[rows.index(coords) + 1 :]
     # Label files put the image's path in two or three columns before the numbers; result files only the frame number.
-    first = next(k for k, cell in enumerate(coords) if cell in ("x", "y", "likelihood"))
+    first = next((k for k, cell in enumerate(coords) if cell in ("x", "y", "likelihood")), len(coords))
     names = tuple(dict.fromkeys(parts[first:]))
     pixels = np.full((len(body), len(names), 2), np.nan)
     likelihood = np.ones((len(body), len(names)))
@@ -201,7 +201,7 @@ def read_deeplabcut(path: Path | str) -> tuple[tuple[str, ...], Floats, Floats]:
             likelihood[:, b] = column
         else:
             pixels[:, b, "xy".index(coords[k])] = column
-    return names, pixels, likelihood
+    return names, measured(pixels, f"{path}: pixels"), measured(likelihood, f"{path}: likelihood")
 
 
 def write_deeplabcut(

@@ -118,12 +118,14 @@ def fill_silhouette(
         if pixels[a, 1] > pixels[b, 1]:
             a, b, step = b, a, -1
         x, y = pixels[a, 0], pixels[a, 1]
-        top, bottom = max(int(np.ceil(y)), low_y), min(int(np.ceil(pixels[b, 1])) - 1, high_y)
-        if top > bottom:
+        # Bounded before they become whole numbers: a point far outside has none, and would index anywhere.
+        top = max(int(np.ceil(min(max(y, -1.0), height + 1.0))), low_y)
+        bottom = min(int(np.ceil(min(max(pixels[b, 1], -1.0), height + 1.0))) - 1, high_y)
+        if top > bottom or not np.isfinite(x + y + pixels[b, 0] + pixels[b, 1]):
             continue
         slope = (pixels[b, 0] - x) / (pixels[b, 1] - y)
         for row in range(top, bottom + 1):
-            column = max(int(np.ceil(x + (row - y) * slope)), low_x)
+            column = max(int(np.ceil(min(max(x + (row - y) * slope, -1.0), width + 1.0))), low_x)
             if column <= high_x:
                 image[row, column] += step
     for row in range(low_y, high_y + 1):
@@ -146,8 +148,8 @@ def _bounds(pixels: Floats, width: int, height: int) -> tuple[int, int, int, int
     if not np.isfinite(low_x + low_y + high_x + high_y):
         return 0, 0, -1, -1
     return (
-        min(max(int(np.floor(low_x)), 0), width),
-        min(max(int(np.floor(low_y)), 0), height),
-        max(min(int(np.ceil(high_x)), width - 1), -1),
-        max(min(int(np.ceil(high_y)), height - 1), -1),
+        int(min(max(np.floor(low_x), 0.0), float(width))),
+        int(min(max(np.floor(low_y), 0.0), float(height))),
+        int(max(min(np.ceil(high_x), width - 1.0), -1.0)),
+        int(max(min(np.ceil(high_y), height - 1.0), -1.0)),
     )

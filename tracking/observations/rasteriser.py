@@ -52,11 +52,13 @@ def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> 
         bx, by, cx, cy = cx, cy, bx, by
         if by < ay:
             ax, ay, bx, by = bx, by, ax, ay
-    top, bottom = max(int(np.ceil(ay)), 0), min(int(np.floor(cy)), height - 1)
+    # Bounded before they become whole numbers: a point far outside has none, and would index anywhere.
+    top, bottom = int(min(max(np.ceil(ay), 0.0), float(height))), int(max(min(np.floor(cy), height - 1.0), -1.0))
     if top > bottom:
         return
     if cy == ay:  # all on one scan line
-        first, last = max(int(np.ceil(min(ax, bx, cx))), 0), min(int(np.floor(max(ax, bx, cx))), width - 1)
+        first = int(min(max(np.ceil(min(ax, bx, cx)), 0.0), float(width)))
+        last = int(max(min(np.floor(max(ax, bx, cx)), width - 1.0), -1.0))
         for column in range(first, last + 1):
             mask[top, column] = value
         return
@@ -69,7 +71,7 @@ def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> 
         right = ax + (row - ay) * upper if row < by else bx + (row - by) * lower
         if left > right:
             left, right = right, left
-        if right < 0.0 or left > width - 1:
+        if not (right >= 0.0 and left <= width - 1):
             continue
-        for column in range(max(int(np.ceil(left)), 0), min(int(np.floor(right)), width - 1) + 1):
+        for column in range(int(max(np.ceil(left), 0.0)), int(min(np.floor(right), width - 1.0)) + 1):
             mask[row, column] = value

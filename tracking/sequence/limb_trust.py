@@ -8,6 +8,8 @@ of 0.06 and more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, Ints
@@ -30,6 +32,8 @@ HIDDEN_ROUGH, SHOWN = 10.0, 2.0
 AMBIGUOUS, HIDDEN_AMBIGUOUS = 0.06, 0.10
 """Lead over another place of the limb, below which either may be right; and for a limb that fewer than two views show
 apart from the rest."""
+UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
+"""Reasons that say that a limb is not seen, not that it is contradicted."""
 REACH = 250.0
 """How far off a limb is that is explained by nothing, thousandths of the size: what doubt adds to its sigma."""
 
@@ -80,14 +84,19 @@ def _rough(record: LimbRecord, unit: float) -> Floats:
     return np.asarray(unit * limit)
 
 
-def frames_with_limbs(trust: Ints, reason: Ints, limb_trust: Ints, limb_reason: Ints) -> tuple[Ints, Ints]:
+def frames_with_limbs(
+    trust: Ints, reason: Ints, limb_trust: Ints, limb_reason: Ints, names: Sequence[str]
+) -> tuple[Ints, Ints]:
     """Bring frames and limbs together; changes the limbs in place, returns the frames' trust (T,) and reason (T,).
 
-    A frame is trusted only if all its limbs are. A doubt about the frame that no limb accounts for is about all limbs;
-    in a lost frame all are lost.
+    A person's frame is trusted only if all limbs are. A rodent's limbs are under it as a rule: that some are not seen
+    is said of them, and is no doubt about the frame unless the silhouettes contradict one. A doubt about the frame that
+    no limb accounts for is about all limbs; in a lost frame all are lost.
     """
     trust, reason = trust.copy(), reason.copy()
-    worst = limb_trust.max(axis=1, initial=0)
+    person = any(name.endswith("_arm") for name in names)
+    told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
+    worst = told.max(axis=1, initial=0)
     whole = (trust == int(Trust.LOST)) | ((trust > 0) & (worst == 0))
     for level in (Trust.DOUBTFUL, Trust.LOST):
         rows = whole & (trust == int(level))

@@ -163,12 +163,13 @@ def join_tracks(
 
 def _with_limbs(file: h5py.File, trust: Ints, reason: Ints, unit: float) -> tuple[Ints, Ints]:
     """Judge the limbs anew, beside the frames as they are judged now, some rows at a time."""
+    names = [word.decode() for word in file["limb_names"][:]]
     parts = []
     for first in range(0, len(trust), _ROWS):
         rows = slice(first, first + _ROWS)
         record = LimbRecord(**{key: np.asarray(file[f"limb_{key}"][rows], np.float64) for key in LimbRecord.NAMES})
         limb_trust, limb_reason = judge_limbs(record, unit=unit)
-        parts.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason))
+        parts.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
         file["limb_trust"][rows], file["limb_reason"][rows] = limb_trust, limb_reason
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 

@@ -420,12 +420,13 @@ class Tracker:
         trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
         record = self.limbs.record(observe, fits)
         limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit)
-        trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason)
+        names = self.limbs.evidence.limbs.names
+        trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason, names)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
             rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason,
-            self.limbs.evidence.limbs.names, record, limb_trust, limb_reason, first, lead, tuple(fits),
+            names, record, limb_trust, limb_reason, first, lead, tuple(fits),
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from capture.recordings.recording import load_recording
 from vivarig.commands.stage_arguments import add_options, options_from
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.lock import results_lock
 from vivarig.stages import clean
 from vivarig.stages.options import CleanOptions, own_options
 
@@ -30,4 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Clean the motion."""
     recording = load_recording(args.recording)
-    return clean.run(recording, options_from(args, own_options(recording, CleanOptions)))
+    options = options_from(args, own_options(recording, CleanOptions))
+    with results_lock(recording.results):
+        return clean.run(recording, options)

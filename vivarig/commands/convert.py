@@ -6,13 +6,18 @@ import argparse
 import re
 from pathlib import Path
 
+import numpy as np
+
 from calibration.cameras.camera import Camera
 from calibration.cameras.image_changes import cropped, padded, rotated, scaled
 from calibration.cameras.rig import UNITS_MM, Rig, duplicate_cameras
 from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import quaternion_from_rotation
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, recognise, rig_format, write_rig
 from capture.recordings.humaneva_folder import open_sequence
 from skeleton.motion_files import READERS, SUFFIXES, WRITERS, JointMotion, MarkerSeries, read_motion, write_motion
+from skeleton.pose_spaces.coding.motion_coding import decode_motion
+from skeleton.pose_spaces.coding.vpg_files import read_vpg
 from vivarig.console.reporting import CommandReport
 from vivarig.evaluation.humaneva_recording import make_recording
 
@@ -23,6 +28,7 @@ HELP = (
 )
 EXAMPLE = """  vivarig convert calibration.toml mayacams/ --to mayacam2
   vivarig convert walk.c3d walk.trc
+  vivarig convert mouse_07.vpg mouse_07.bvh
   vivarig convert rig.toml rig_half.toml --crop 1280x720+0+40 --scale 0.5
   vivarig convert HumanEva_I s1_walking --humaneva S1 Walking_1"""
 
@@ -96,6 +102,8 @@ def run(args: argparse.Namespace) -> CommandReport:
         raise InputError(f"{args.source}: no such file or folder")
     if args.humaneva is not None:
         return _describe_sequence(args)
+    if args.source.suffix.lower() == ".vpg" and args.source_format is None:
+        return _decode_motion(args)
     if _is_motion(args):
         return _convert_motion(args)
     return _convert_rig(args)
@@ -118,6 +126,24 @@ def _is_motion(args: argparse.Namespace) -> bool:
     if args.source_format in FORMATS and args.source_format not in READERS:
         return False
     return recognise(args.source) is None and args.source.suffix.lower() in SUFFIXES
+
+
+def _decode_motion(args: argparse.Namespace) -> CommandReport:
+    """Decode a .vpg file of `vivarig export` into any format that holds joints or points."""
+    coded = read_vpg(args.source)
+    rotations, root = decode_motion(coded)
+    shifts = np.zeros((coded.frames, len(coded.names), 3))
+    shifts[:, 0] = root
+    offsets = coded.offsets.copy()
+    offsets[0] = 0.0
+    motion = JointMotion(
+        coded.names, tuple(int(p) for p in coded.parents), offsets, np.full(offsets.shape, np.nan), shifts,
+        quaternion_from_rotation(rotations), coded.rate_hz, up=coded.up,
+    )  # fmt: skip
+    joints = args.target.suffix.lower() in (".bvh", ".amc")
+    write_motion(motion if joints else motion.as_markers(tips=False), args.target, args.target_format)
+    line = f"wrote {args.target} from {args.source} ({coded.frames} frames, {coded.modes} numbers each)"
+    return CommandReport([line], {"source": str(args.source), "target": str(args.target), "frames": coded.frames})
 
 
 def _convert_motion(args: argparse.Namespace) -> CommandReport:

@@ -13,8 +13,9 @@ from vivarig.results.findings import load_findings
 
 HELP = (
     "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) hold points, .bvh .amc the "
-    "skeleton in motion, .mot its coordinates; .glb (glTF) and .usd the moving surface with the skeleton, .ply .obj "
-    ".stl the surface as one file per frame. --onto gives the motion to another subject's mesh."
+    "skeleton in motion (.vpg: in a few bytes a frame, for vivarig convert), .mot its coordinates; .glb (glTF) "
+    "and .usd the moving surface with the skeleton, .ply .obj .stl the surface as one file per frame. --onto gives "
+    "the motion to another subject's mesh."
 )
 EXAMPLE = """  vivarig export mouse_07 mouse_07.c3d
   vivarig export mouse_07 joints.csv --points joints --trusted-only

@@ -41,6 +41,7 @@ from tracking.subjects.skeleton import load_subject_skeleton
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.results.findings import load_track
+from vivarig.stages.pose_models import train_pose_model
 
 HELP = (
     "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "
@@ -49,7 +50,9 @@ HELP = (
 EXAMPLE = (
     "  vivarig train --rig human walk.amc run.amc --rate-hz 120 --latent 8 -o human_walk.npz --picture latent.png\n"
     "  vivarig train --rig human 07_*.bvh --unit-mm 56.444 --drop-first -o walks.npz\n"
-    "  vivarig train --rig mouse --made-up walk,rear,groom --seed 7 -o mouse.npz"
+    "  vivarig train --rig mouse --made-up walk,rear,groom --seed 7 -o mouse.npz\n"
+    "  vivarig train --skeleton human walks/ --unit-mm 56.444 --drop-first -o walks.npz --picture modes.png\n"
+    "  vivarig train --skeleton mouse mouse_01 mouse_02 --poses 20000 -o mice.npz"
 )
 
 
@@ -58,7 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "motions", nargs="*", type=Path, help="motion files: .bvh, .amc (joints) or points (.c3d, .trc, .csv, ...)"
     )
-    parser.add_argument("--rig", required=True, help="mouse, rat, human, a subject folder, or a quad rig .toml")
+    parser.add_argument("--rig", help="mouse, rat, human, a subject folder, or a quad rig .toml")
+    parser.add_argument(
+        "--skeleton",
+        metavar="BODY",
+        help="instead of --rig: a pose space of the skeleton of mouse, rat or human, from motion files, recordings or "
+        "folders of them; with --poses a library of so many poses",
+    )
     parser.add_argument("--body", help="built-in body whose skeleton carries the quads (default: the rig's name)")
     parser.add_argument("-o", "--output", type=Path, required=True, help="prior to write (.npz)")
     parser.add_argument("--key-poses", type=Path, action="append", default=[], help="key pose file (.toml)")
@@ -67,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--made-up", metavar="NAMES", help="made-up motions, separated by commas, or 'all'")
     parser.add_argument("--seconds", type=float, default=6.0, help="length of each made-up motion (default 6)")
     parser.add_argument("--latent", type=int, default=8, help="latent dimensions, 2 to 12 (default 8)")
-    parser.add_argument("--poses", type=int, default=150, help="most training poses, chosen to cover all (default 150)")
+    parser.add_argument("--poses", type=int, help="most training poses, chosen to cover all (default with --rig: 150)")
     parser.add_argument("--inducing", type=int, help="sparse (FITC) form with so many inducing points")
     parser.add_argument("--linear", action="store_true", help="principal components (needs no PyTorch)")
     parser.add_argument("--mirror", action="store_true", help="add each pose reflected left to right")
@@ -94,6 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Train a prior and write it."""
+    if (args.rig is None) == (args.skeleton is None):
+        raise InputError("train: give --rig for the tracker's prior or --skeleton for a pose space, one of them")
+    if args.skeleton is not None:
+        return _train_skeleton(args)
     if not args.linear:
         require_torch()
     if not 0 <= args.held_out < 1:
@@ -101,7 +114,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     target = _target(args.rig, args.body)
     rig = target.rig
     train, held_out = _gather(args, target)
-    train = train.representative(args.poses)
+    train = train.representative(150 if args.poses is None else args.poses)
     chart = train.chart()
     vectors = train.vectors(chart)
     linear = fit_linear_prior(vectors, args.latent, chart, rig_name=rig.name, quad_names=rig.quad_names)
@@ -162,6 +175,20 @@ def run(args: argparse.Namespace) -> CommandReport:
         save_key_poses(train, args.save_poses)
         lines.append(f"training poses in {args.save_poses}")
     return CommandReport(lines, numbers)
+
+
+def _train_skeleton(args: argparse.Namespace) -> CommandReport:
+    """Learn a pose space or library; it needs neither PyTorch nor a latent space."""
+    reading = {"rate_hz": args.rate_hz, "unit_mm": args.unit_mm, "up": args.up, "drop_first": args.drop_first or None}
+    report = train_pose_model(
+        args.skeleton, args.motions, args.output, poses=args.poses, picture=args.picture, reading=reading
+    )
+    if args.inducing is not None:
+        report.lines.append(
+            "--inducing has no use here: the library of poses itself measures better than a sparse latent model "
+            "(docs/pose-spaces.md)"
+        )
+    return report
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -18,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["StagesDisplay", "progress", "progress_callback", "relay_progress"]
+__all__ = ["PlainLines", "StagesDisplay", "progress", "progress_callback", "relay_progress"]
 
 T = TypeVar("T")
 
@@ -29,6 +30,32 @@ def relay_progress(listener: Callable[[str, int, int], None] | None) -> None:
     """Send all progress of this process to ``listener`` (label, done, total) instead of showing it."""
     global _relay
     _relay = listener
+
+
+class PlainLines:
+    """Progress as lines with percentages, for output that goes to a file: one line of each label now and then.
+
+    Args:
+        every_s: least time between two lines of a label; work that is done sooner says nothing.
+        clock: seconds, for tests.
+    """
+
+    def __init__(self, every_s: float = 20.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every, self._clock = every_s, clock
+        self._begun: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+
+    def update(self, label: str, done: int, total: int | None) -> None:
+        """Take note of what is done; say it if the last line is old enough."""
+        now = self._clock()
+        begun = self._begun.setdefault(label, now)
+        if now - self._said.get(label, begun) < self._every or not total:
+            return
+        self._said[label] = now
+        left = (now - begun) * (total - done) / done if done else float("nan")
+        words = f", about {left:.0f} s left" if 0 < left < 1e6 else ""
+        sys.stderr.write(f"{label}: {100 * done / total:.0f} % ({done} of {total}), {now - begun:.0f} s{words}\n")
+        sys.stderr.flush()
 
 
 def _display() -> Progress:
@@ -58,11 +85,14 @@ def progress_callback(label: str) -> Iterator[Callable[[int, int], None]]:
         listener = _relay
         yield lambda done, total: listener(label, done, total)
         return
+    lines = PlainLines()
     with _display() as display:
         task = display.add_task(label, total=None)
 
         def update(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
+            if not sys.stderr.isatty():
+                lines.update(label, done, total)
 
         yield update
 
@@ -73,6 +103,8 @@ class StagesDisplay:
     def __init__(self, *, show: bool = True) -> None:
         self._display = _display()
         self._display.disable |= not show
+        self._lines = PlainLines() if show and not sys.stderr.isatty() else None
+        self._totals: dict[str, int] = {}
         self._bars: dict[str, TaskID] = {}
         self._running: dict[str, dict[str, int]] = {}
         self._done: dict[str, int] = {}
@@ -89,7 +121,7 @@ class StagesDisplay:
     def add(self, stage: str, total: int) -> None:
         """Add a stage of so many frames."""
         self._bars[stage] = self._display.add_task(stage, total=total)
-        self._running[stage], self._done[stage] = {}, 0
+        self._running[stage], self._done[stage], self._totals[stage] = {}, 0, total
 
     def running(self, label: str, done: int) -> None:
         """Take note of the frames done in a part; its label is the stage, a blank and the part."""
@@ -107,4 +139,7 @@ class StagesDisplay:
             self._show(stage)
 
     def _show(self, stage: str) -> None:
-        self._display.update(self._bars[stage], completed=self._done[stage] + sum(self._running[stage].values()))
+        done = self._done[stage] + sum(self._running[stage].values())
+        self._display.update(self._bars[stage], completed=done)
+        if self._lines is not None:
+            self._lines.update(stage, done, self._totals[stage])

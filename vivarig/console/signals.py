@@ -15,7 +15,7 @@ from types import FrameType
 
 __all__ = ["end_on_signals"]
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def end_on_signals(who: str) -> None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from calibration.foundation.errors import InputError
-from skeleton.motion_files import write_motion
+from calibration.geometry.transforms import rotation_from_quaternion
+from skeleton.motion_files import JointMotion, write_motion
+from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.vpg_files import read_vpg, write_vpg
+from skeleton.pose_spaces.rotation_tree import place_rotations, tree_of_motion
 from vivarig.export.motions import POINT_SETS, axes_in_words, coordinate_series, joint_motion, point_series, up_axis
 from vivarig.export.surfaces import MESH_SUFFIXES, export_surface
 from vivarig.export.usd import USD_SUFFIXES
@@ -17,6 +23,9 @@ __all__ = ["ExportOptions", "export_file"]
 _POINTS = (".c3d", ".trc", ".csv", ".nwb", ".nc")
 _MOTIONS = (".bvh", ".amc")
 _COORDINATES = (".mot", ".sto")
+_CODED = (".vpg",)
+#: Coarseness of coded motion, as a share of the body's size: joints come back to about a third of it.
+_CODED_STEP = 0.001
 _SURFACES = (".glb", *USD_SUFFIXES, *MESH_SUFFIXES)
 
 
@@ -46,6 +55,8 @@ def export_file(findings: Findings, target: Path, options: ExportOptions) -> str
     if suffix in _MOTIONS:
         write_motion(joint_motion(findings), target)
         return "skeleton in motion" + ("" if up_axis(findings) else f", {axes_in_words(findings)}")
+    if suffix in _CODED:
+        return _export_coded(joint_motion(findings), target)
     if suffix in _COORDINATES:
         write_motion(coordinate_series(findings), target)
         return "coordinates, radians and mm"
@@ -60,9 +71,30 @@ def export_file(findings: Findings, target: Path, options: ExportOptions) -> str
     )
 
 
+def _export_coded(motion: JointMotion, target: Path) -> str:
+    """Write the motion in its own pose space."""
+    tree = tree_of_motion(motion)
+    rotations, root = rotation_from_quaternion(motion.rotations), motion.shifts[:, 0] + motion.offsets[0]
+    places = place_rotations(tree, rotations, root).positions
+    size = float(np.nanmedian(np.linalg.norm(np.ptp(places, axis=1), axis=1)))
+    coded = code_motion(
+        tree, rotations, root, rate_hz=motion.rate_hz, step_mm=_CODED_STEP * size * np.sqrt(len(tree.names))
+    )
+    length = write_vpg(coded, target)
+    again, path = decode_motion(read_vpg(target))
+    apart = np.linalg.norm(
+        place_rotations(tree, again, path).positions - motion.as_markers(tips=False).positions, axis=2
+    )
+    plain = 4 * 3 * (len(tree.names) + 1) * motion.frames
+    return (
+        f"{coded.modes} numbers a frame and the root, {length} bytes for {motion.frames} frames "
+        f"(1:{plain / length:.0f} of float32); decoded joints {float(np.sqrt((apart**2).mean())):.2f} mm off (rms)"
+    )
+
+
 def _check(target: Path, suffix: str, options: ExportOptions) -> None:
     """Refuse an unknown format, and options that the format has no use for, rather than leave them aside."""
-    known = (*_POINTS, *_MOTIONS, *_COORDINATES, *_SURFACES)
+    known = (*_POINTS, *_MOTIONS, *_COORDINATES, *_CODED, *_SURFACES)
     if suffix not in known:
         raise InputError(f"{target}: cannot export to '{suffix}'; known are {', '.join(known)}")
     for name, value, suffixes in (

@@ -11,7 +11,7 @@ import trimesh
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
-from calibration.foundation.files import atomic_path
+from calibration.foundation.files import written_by_library
 from calibration.foundation.trust import Trust
 from skeleton.motion_files.motions import JointMotion
 from tracking.quads.oriented_quads import QuadPose
@@ -69,7 +69,7 @@ def export_surface(
     for frame, vertices in zip(chosen, surface, strict=True):
         path = target.with_name(f"{target.stem}_{frame:06d}{target.suffix}")
         mesh = trimesh.Trimesh(vertices, faces, process=False)
-        with atomic_path(path) as temporary:
+        with written_by_library(path) as temporary:
             mesh.export(temporary, file_type=target.suffix.lower().lstrip("."))
     return f"{what}, {len(chosen)} files {target.stem}_NNNNNN{target.suffix}, {axes_in_words(findings)}"
 

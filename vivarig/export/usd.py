@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
-from calibration.foundation.files import atomic_path
+from calibration.foundation.errors import InputError
+from calibration.foundation.files import written_by_library
 from calibration.geometry.transforms import rotation_from_quaternion
 from skeleton.motion_files.motions import JointMotion
 from skeleton.motion_files.optional import optional_package
@@ -64,8 +65,9 @@ def write_usd(
         extent.Set(array.Vec3fArray.FromNumpy(np.stack([values.min(axis=0), values.max(axis=0)])), float(frame))
     if motion is not None:
         _add_skeleton(stage, top, frames, motion)
-    with atomic_path(path) as temporary:
-        stage.GetRootLayer().Export(str(temporary))
+    with written_by_library(path) as temporary:
+        if not stage.GetRootLayer().Export(str(temporary)):
+            raise InputError(f"{path}: could not be written; is there room on the disk?")
 
 
 def _add_skeleton(stage: object, top: str, frames: Ints, motion: JointMotion) -> None:

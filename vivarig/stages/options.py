@@ -203,6 +203,10 @@ class SkeletonOptions(StageOptions):
         smooth_s: time in which a joint may change its speed fully, s; 0: each frame alone.
         beads: whether X-ray beads hold their segments.
         clean: whether the feet are made to stand, too, as `vivarig clean` does.
+        pose_space: file of `vivarig train --skeleton`: poses near its own are likelier; None: none.
+        prior: pose library of `vivarig train --skeleton --poses`: as pose_space; None: none.
+        fill_s: lost or doubtful stretches up to so long get the most likely motion, s; 0: none.
+        sample: so many possible fillings are written beside it.
     """
 
     body: str | None = option(None, "mouse, rat or human, or a subject folder (default: the recording's)")
@@ -219,6 +223,22 @@ class SkeletonOptions(StageOptions):
     )
     beads: bool = option(True, "leave results/beads.h5 aside: the skin alone (default: stiff springs)")
     clean: bool = option(False, "write results/clean.h5, too: feet that stand still, as `vivarig clean` does")
+    pose_space: Path | None = option(
+        None, "pull towards the poses of this pose space (of `vivarig train --skeleton`)", read=Path, metavar="NPZ"
+    )
+    prior: Path | None = option(
+        None, "pull towards the poses of this library (of `vivarig train --skeleton --poses`)", read=Path, metavar="NPZ"
+    )
+    fill_s: float = option(
+        0.0,
+        "fill lost or doubtful stretches up to so long, seconds; marked as filled, never trusted (default 0: none)",
+        read=number(least=0),
+        metavar="S",
+        flag="fill",
+    )
+    sample: int = option(
+        0, "with --fill: write so many possible fillings, too", read=whole_number(least=0), metavar="N"
+    )
 
 
 @dataclass(frozen=True)

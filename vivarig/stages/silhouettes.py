@@ -29,6 +29,7 @@ from capture.recordings.masks import (
 from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
+from capture.silhouettes.plausible import implausible, mask_figures
 from capture.silhouettes.segment import SilhouetteReport, learn_models, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
@@ -163,11 +164,14 @@ def summary(
     contradicted = (report.flags & MaskFlag.CONTRADICTED) != 0
     means = [float(np.nanmean(column)) if np.isfinite(column).any() else float("nan") for column in report.agreement.T]
     width = max(map(len, report.names))
+    figures = mask_figures(recording.results / "silhouettes.h5")
     for index, name in enumerate(report.names):
         agreement = "no rig" if np.isnan(means[index]) else f"agreement {means[index]:.3f} IoU"
         lines.append(
             f"  {name:<{width}}  {report.models[index]:<8} found in {100 * found[:, index].mean():5.1f} % of frames, "
-            f"{agreement}, contradicted in {100 * contradicted[:, index].mean():.1f} %"
+            f"{100 * figures.share[index]:.2g} % of the image in {figures.pieces[index]:.0f} "
+            f"{'piece' if figures.pieces[index] == 1 else 'pieces'}, {agreement}, "
+            f"contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
     cameras = judge_cameras(recording)
     mended = recording.results / "mended_rig.toml"
@@ -189,10 +193,13 @@ def summary(
         "agreement_iou": means,
         "contradicted_share": contradicted.mean(axis=0),
         "mean_area_px": report.area.mean(axis=0),
+        "image_share": figures.share,
+        "pieces": figures.pieces,
+        "sides_touched": figures.sides,
         "camera_checks": cameras.numbers,
     }
     few = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
-    reason = "; ".join(text for text in (few, cameras.reason) if text)
+    reason = "; ".join(text for text in (few, implausible(figures), cameras.reason) if text)
     count = subjects_of(recording, model_options(options))
     if count > 1:
         said, numbers["subjects"] = _told_apart(recording, count, workers)

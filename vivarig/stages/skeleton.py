@@ -21,6 +21,11 @@ from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_bo
 from skeleton.inverse_kinematics.skeleton_file import create_skeleton
 from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
 from skeleton.inverse_kinematics.spring_window import fit_smoothly
+from skeleton.pose_spaces.guided_springs import check_pose_model, guided_springs, likely_poses
+from skeleton.pose_spaces.library_files import load_pose_model
+from skeleton.pose_spaces.pose_library import PoseLibrary
+from skeleton.pose_spaces.principal_geodesics import PoseSpace
+from skeleton.pose_spaces.skeleton_filling import fill_skeleton_file
 from skeleton.tree.joint_tree import Skeleton
 from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
 from tracking.subjects.skeleton import load_subject_skeleton
@@ -92,14 +97,19 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         body, markers = scaling.skeleton, scaling.marker_set
     beads = None if not options.beads else load_bead_springs(recording, body.name, body.joint_names)
 
+    likely = _pose_model(options, body)
+
     def fitted(
         labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet, start: Floats | None = None
     ) -> SkeletonFit:
-        found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=springs, start=start)
+        pull = springs
+        if likely is not None:
+            pull = guided_springs(springs, likely_poses(body, likely, labels, at, noise, held))
+        found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=pull, start=start)
         if options.smooth_s <= 0:
             return found
         return fit_smoothly(
-            body, labels, at, noise, marker_set=held, springs=springs, rate_hz=recording.rate_hz,
+            body, labels, at, noise, marker_set=held, springs=pull, rate_hz=recording.rate_hz,
             time_s=options.smooth_s, start=found,
         )  # fmt: skip
 
@@ -109,7 +119,8 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
 
     parameters = {
         "body": str(subject), "cutoff": options.cutoff, "scaling": scaling is not None, "smooth_s": options.smooth_s,
-        "beads": 0 if beads is None else len(beads.names),
+        "beads": 0 if beads is None else len(beads.names), "pose_space": str(options.pose_space or ""),
+        "prior": str(options.prior or ""), "fill_s": options.fill_s, "sample": options.sample,
     }  # fmt: skip
     path = recording.results / "skeleton.h5"
     with (
@@ -131,7 +142,20 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             writer.write(span, fit, rows.cage, markerless, _by_joint(fit, limbs))
             done += len(span)
             on_progress(done, len(tracked))
+        filled = None
+        if options.fill_s > 0:
+            filled = fill_skeleton_file(
+                writer.file, body, rate_hz=recording.rate_hz, most_s=options.fill_s, samples=options.sample
+            )
     report = _report(path, body, scaling)
+    if filled is not None:
+        sure = f", 1 sigma median {filled.sigma_mm:.1f} mm" if filled.frames else ""
+        report.lines.append(
+            f"  filled: {filled.frames} frames in {filled.gaps} gaps{sure}; {filled.left} frames stay lost or doubtful "
+            f"(longer than {options.fill_s:g} s, or at an end)"
+        )
+        counts = {"filled_frames": filled.frames, "filled_gaps": filled.gaps, "unfilled_frames": filled.left}
+        report = replace(report, numbers={**report.numbers, **counts})
     if beads is not None:
         report.lines.append(
             f"  beads: {len(beads.names)} X-ray beads hold their segments"
@@ -142,6 +166,20 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             f"  clean: {line}" for line in clean.run(recording, own_options(recording, CleanOptions)).lines
         )
     return report
+
+
+def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseSpace | None:
+    """Read the pose space or library that the skeleton is pulled towards."""
+    if options.sample and not options.fill_s:
+        raise InputError("--sample draws possible fillings: give --fill with the longest gap in seconds, too")
+    if options.pose_space is not None and options.prior is not None:
+        raise InputError("--pose-space and --prior: give one of them")
+    path = options.pose_space or options.prior
+    if path is None:
+        return None
+    model = load_pose_model(path)
+    check_pose_model(model, body)
+    return model
 
 
 def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:

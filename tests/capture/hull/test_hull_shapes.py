@@ -333,3 +333,16 @@ def test_a_matte_places_the_edge_between_pixels(edge: float) -> None:
     crossing = np.interp(0.0, row[inside : inside + 4], np.arange(9, 13))
     assert crossing == pytest.approx(edge, abs=0.09)
     assert mask_contours(matte)[0][:, 0].max() == pytest.approx(edge, abs=0.09)
+
+
+@pytest.mark.parametrize("centre", [(0.0, 0.0, 0.0), (560.0, 0.0, 0.0), (600.0, 0.0, 30.0), (1e6, 0.0, 0.0)])
+def test_a_mesh_that_reaches_up_to_a_camera_or_behind_it_is_drawn_within_the_image(
+    centre: tuple[float, float, float],
+) -> None:
+    view = LensCamera("one", ring(1)[0].lens, looking_at_origin(np.array([600.0, 0.0, 0.0])))
+    for radius in (40.0, 700.0, 1e7):
+        mesh = trimesh.creation.icosphere(2, radius)
+        drawn = mesh_silhouette(view, np.asarray(mesh.vertices) + centre, np.asarray(mesh.faces, dtype=np.int32))
+        assert drawn.shape == (400, 480)
+    ahead = trimesh.creation.icosphere(3, 40.0)
+    assert mesh_silhouette(view, np.asarray(ahead.vertices), np.asarray(ahead.faces, dtype=np.int32)).any()

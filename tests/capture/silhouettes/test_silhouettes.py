@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +15,11 @@ from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.adaptive import NearestSamples, RunningMixture
 from capture.backgrounds.appearance import sitting_place
-from capture.backgrounds.background import Background, background_of, light_gain, noise_curve
+from capture.backgrounds.background import background_of, light_gain, noise_curve
+from capture.backgrounds.followed_inwards import ground_of, temporal_modes
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
-from capture.backgrounds.uncovered import ground_of, temporal_modes
+from capture.backgrounds.uncovered import uncovered_ground
 from capture.hull import HullFlag, implicit_hull, overlap
 from capture.hull.sequence import HullSettings, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
@@ -28,15 +28,14 @@ from capture.recordings.recording import load_recording
 from capture.recordings.video import write_video
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.cleanup import clean_mask, silhouette_of
-from capture.silhouettes.consensus import consensus
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.graph_cut import least_cut
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.ray_agreement import ray_agreement
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.thin_ends import follow_thin_end
-from capture.silhouettes.tuning import tune
+from capture.silhouettes.views.consensus import consensus
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 SIZE = (160, 120)
 FRAMES, RADIUS = 14, 40.0
@@ -273,39 +272,6 @@ def test_adaptive_backgrounds_follow_the_light_and_never_learn_the_subject(
     assert overlap(plate.silhouette(filmed(299, subject=True)), true) < 0.5
 
 
-@pytest.mark.parametrize("wrong", ["threshold", "shadow floor"])
-def test_settings_that_lower_the_agreement_of_the_views_are_repaired(wrong: str, rng: np.random.Generator) -> None:
-    """In one view half of the ball has little contrast: a high threshold loses it, and the other views say so.
-
-    A shadow floor below the ball's brightness ratio (0.27) takes all of it for a shadow.
-    """
-    cleaning = Cleaning(low=18.0, high=40.0) if wrong == "threshold" else Cleaning()
-    floor = 1.0 if wrong == "threshold" else 0.2
-    empty = Background(*(np.full((SIZE[1], SIZE[0], 1), value, np.float32) for value in (150.0, 2.0)))
-    models = [CameraModel("plate", PlateModel(empty, shadow_floor=floor), cleaning, True) for _ in RIG]
-    true = [[truth(view, frame) for frame in (3, 6, 9)] for view in RIG]  # type: ignore[arg-type]
-    samples = []
-    for index, masks in enumerate(true):
-        images = [np.where(mask, 40.0, 150.0) for mask in masks]
-        if index == 1 and wrong == "threshold":
-            for image, mask in zip(images, masks, strict=True):
-                image[: int(np.nonzero(mask)[0].mean())][mask[: int(np.nonzero(mask)[0].mean())]] = 120.0
-        samples.append([np.clip(image + rng.normal(0, 1, image.shape), 0, 255).astype(np.uint8) for image in images])
-
-    def agreement(chosen: list[CameraModel]) -> float:
-        masks = [model.silhouette(images[1]) for model, images in zip(chosen, samples, strict=True)]
-        return float(np.nan_to_num(ray_agreement(masks, RIG)).mean())
-
-    assert agreement(models) < 0.92  # the three others see a half that the one view denies
-    with ThreadPoolExecutor(1) as pool:
-        tuned, reached = tune(models, samples, RIG, pool, floors=wrong != "threshold")
-        again, _ = tune(tuned, samples, RIG, pool)
-    assert reached > 0.97 and agreement(tuned) > 0.97
-    for model, images, masks in zip(tuned, samples, true, strict=True):
-        assert overlap(model.silhouette(images[1]), masks[1]) > 0.97
-    assert again == tuned  # what agrees is left alone
-
-
 def test_ground_that_a_resting_subject_hides_is_found_or_filled(rng: np.random.Generator) -> None:
     """A dark disc lies on one place for 30 of 36 images and shifts by its radius for six; a shadow goes with it.
 
@@ -323,7 +289,9 @@ def test_ground_that_a_resting_subject_hides_is_found_or_filled(rng: np.random.G
         true.append(disc_here)
     noise = noise_curve([(images[0], images[3])])
     assert np.median(background_of(images, noise).centre[55:65, 65:75]) < 60
-    found = ground_of(temporal_modes(np.stack(images)[:, :, :, None], noise), noise)
+    stack = np.stack(images)[:, :, :, None]
+    assert uncovered_ground(stack, noise) is None
+    found = ground_of(temporal_modes(stack, noise), noise)
     assert not found.seen[55:65, 80:90].any() and found.seen[:30].all()
     assert np.abs(found.background.centre[:, :, 0] - ground)[true[0]].max() < 25
     model = PlateModel(found.background)

@@ -9,8 +9,8 @@ from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
-from tracking.observations.contour_fill import MeshEdges, draw_silhouette
-from tracking.observations.rasteriser import cast_masks
+from tracking.observations.contour_fill import MeshEdges, draw_silhouette, fill_silhouette
+from tracking.observations.rasteriser import cast_masks, fill_triangles
 
 
 def drawn(camera: Camera, row: Floats, vertices: Floats, faces: Ints) -> Bools:
@@ -50,3 +50,22 @@ def test_a_face_turned_inside_out_is_refused() -> None:
     faces[0] = faces[0, ::-1]
     with pytest.raises(InputError, match="not turned alike: at 3 edges"):
         MeshEdges.of(faces)
+
+
+@pytest.mark.parametrize("far", [1e6, 1e19, 1e300, -1e19, np.inf, np.nan])
+def test_points_far_outside_index_nothing(far: float) -> None:
+    """Compiled code checks no index: a vertex anywhere must leave what lies around the image alone."""
+    rng = np.random.default_rng(0)
+    faces = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]], np.int64)
+    mesh = MeshEdges.of(faces)
+    for _ in range(50):
+        guarded = np.full((40, 60), 7, np.uint8)
+        image = guarded[10:30, 10:50]
+        pixels = rng.uniform(-20, 60, (4, 2))
+        pixels[rng.integers(4), rng.integers(2)] = far
+        fill_silhouette(
+            pixels, mesh.faces, mesh.edges, mesh.sides, image, np.zeros(4, bool), np.zeros(len(mesh.edges), np.int64)
+        )
+        fill_triangles(pixels, faces, 1, image)
+        guarded[10:30, 10:50] = 7
+        assert (guarded == 7).all()

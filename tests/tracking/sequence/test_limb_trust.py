@@ -11,6 +11,7 @@ from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limb_do
 from tracking.sequence.trust import Reason, Trust
 
 UNIT = 1.0
+PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 
 
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
@@ -63,7 +64,7 @@ def test_what_was_not_tracked_is_lost() -> None:
 
 def test_a_frame_is_trusted_only_with_all_its_limbs() -> None:
     limb_trust, limb_reason = judge_limbs(with_one(good(), residual=25.0), unit=UNIT)
-    trust, reason = frames_with_limbs(np.zeros(3, int), np.zeros(3, int), limb_trust, limb_reason)
+    trust, reason = frames_with_limbs(np.zeros(3, int), np.zeros(3, int), limb_trust, limb_reason, PERSON)
     assert trust.tolist() == [0, 1, 0] and reason[1] == Reason.A_LIMB
     assert limb_trust[1].tolist() == [0, 1]
 
@@ -72,7 +73,14 @@ def test_a_doubt_about_the_frame_that_no_limb_accounts_for_is_about_all() -> Non
     limb_trust, limb_reason = judge_limbs(with_one(good(), residual=25.0), unit=UNIT)
     frames = np.array([1, 1, 2])
     why = np.array([int(Reason.JUMP), int(Reason.LOW_AGREEMENT), int(Reason.TOO_FEW_VIEWS)])
-    trust, _ = frames_with_limbs(frames, why, limb_trust, limb_reason)
+    trust, _ = frames_with_limbs(frames, why, limb_trust, limb_reason, PERSON)
     assert trust.tolist() == [1, 1, 2]
     assert limb_trust.tolist() == [[1, 1], [0, 1], [2, 2]]
     assert limb_reason[0].tolist() == [int(Reason.JUMP)] * 2
+
+
+def test_a_limb_that_is_not_seen_is_no_doubt_about_a_rodent() -> None:
+    for names, wanted in ((PERSON, [0, 1, 0]), (RODENT, [0, 0, 0])):
+        limb_trust, limb_reason = judge_limbs(with_one(good(), lead=0.0), unit=UNIT)
+        frames = frames_with_limbs(np.zeros(3, int), np.zeros(3, int), limb_trust, limb_reason, names)[0]
+        assert frames.tolist() == wanted and limb_trust[1, 1] == Trust.DOUBTFUL

@@ -22,14 +22,14 @@ from capture.hull.distance import BORDER_PX, DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
 
-__all__ = ["ray_agreement"]
+__all__ = ["outline_box", "packed_masks", "ray_agreement"]
 
 _STEP_PX = 2.0
 #: Lines of sight per view at most.
 _RAYS = 500
 
 
-def _outline_box(mask: Bools) -> DistanceImage:
+def outline_box(mask: Bools) -> DistanceImage:
     """Return where a silhouette is and what it says, without distances."""
     height, width = mask.shape
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
@@ -45,7 +45,7 @@ def _outline_box(mask: Bools) -> DistanceImage:
 
 def ray_agreement(masks: Sequence[Bools], rig: Rig) -> Floats:
     """Return (C,) the IoU of each mask (H, W) with the hull of all; NaN where nothing can be said, 0 for no hull."""
-    images = [_outline_box(mask) for mask in masks]
+    images = [outline_box(mask) for mask in masks]
     scores = np.full(len(masks), np.nan)
     evidence = gather(images, rig)
     used = np.flatnonzero(evidence.used)
@@ -58,7 +58,7 @@ def ray_agreement(masks: Sequence[Bools], rig: Rig) -> Floats:
     centres = np.array([camera.centre for camera in evidence.cameras])
     away = np.linalg.norm(centres - evidence.box.centre, axis=1)
     step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
-    grown, layout = _packed([masks[int(index)] for index in used], evidence.images)
+    grown, layout = packed_masks([masks[int(index)] for index in used], evidence.images)
     for place, index in enumerate(used):
         pixels = _chosen_pixels(masks[int(index)], evidence.images[place])
         origins, directions = evidence.cameras[place].rays(pixels)
@@ -90,14 +90,15 @@ def _chosen_pixels(mask: Bools, image: DistanceImage) -> Floats:
     return np.stack([columns * stride + first + left, rows * stride + first + top], axis=1).astype(np.float64)
 
 
-def _packed(masks: Sequence[Bools], images: Sequence[DistanceImage]) -> tuple[Bytes, Ints]:
-    """Return the masks one pixel larger in one buffer, and (C, 8) start, width, height, x, y, frame and carving."""
+def packed_masks(masks: Sequence[Bools], images: Sequence[DistanceImage], larger: int = 1) -> tuple[Bytes, Ints]:
+    """Return the masks some pixels larger in one buffer, and (C, 8) start, width, height, x, y, frame and carving."""
     parts, layout, start = [], np.zeros((len(masks), 8), dtype=np.int64), 0
     for index, (mask, image) in enumerate(zip(masks, images, strict=True)):
         height, width = mask.shape
         left, top, right, bottom = (int(side) for side in image.box)
-        x0, y0, x1, y1 = max(left - 1, 0), max(top - 1, 0), min(right + 2, width), min(bottom + 2, height)
-        part = cv2.dilate(mask[y0:y1, x0:x1].view(np.uint8), np.ones((3, 3), np.uint8))
+        x0, y0 = max(left - larger, 0), max(top - larger, 0)
+        x1, y1 = min(right + larger + 1, width), min(bottom + larger + 1, height)
+        part = cv2.dilate(mask[y0:y1, x0:x1].view(np.uint8), np.ones((2 * larger + 1, 2 * larger + 1), np.uint8))
         layout[index] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
         parts.append(part.ravel())
         start += part.size

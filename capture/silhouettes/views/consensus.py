@@ -19,7 +19,7 @@ from capture.hull.agreement import mesh_silhouette, overlap
 from capture.hull.distance import DistanceImage, Extent, distance_image
 from capture.hull.implicit import implicit_hull
 from capture.hull.result import Hull
-from capture.silhouettes.ray_agreement import ray_agreement
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["Verdict", "consensus"]
 

@@ -3,7 +3,7 @@
 Little endian. ``VPG`` and the version (1 byte); the length of the head (uint32) and the head, zlib of JSON: joint
 names, parents, vertical, rate, frames, modes, width and lengths of the blocks; then float32 ``offsets`` (J, 3) mm,
 ``mean`` (J, 3) rad, ``levels``, ``scales``, ``direction_steps``, ``step``, packed by zlib; then range-coded tables
-``directions`` and ``coefficients`` (`skeleton.pose_spaces.range_coder`); at the end a CRC-32 of all before it.
+``directions`` and ``coefficients`` (`skeleton.pose_spaces.coding.range_coder`); at the end a CRC-32 of all before it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_bytes
-from skeleton.pose_spaces.motion_coding import CodedMotion
-from skeleton.pose_spaces.range_coder import decode_table, encode_table
+from skeleton.pose_spaces.coding.motion_coding import CodedMotion
+from skeleton.pose_spaces.coding.range_coder import decode_table, encode_table
 
 __all__ = ["pack_motion", "read_vpg", "unpack_motion", "write_vpg"]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector
-from skeleton.pose_spaces.motion_coding import code_motion, decode_motion
-from skeleton.pose_spaces.range_coder import decode_table, encode_table
+from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion
+from skeleton.pose_spaces.coding.range_coder import decode_table, encode_table
+from skeleton.pose_spaces.coding.vpg_files import pack_motion, read_vpg, write_vpg
 from skeleton.pose_spaces.rotation_tree import RotationTree, place_rotations
-from skeleton.pose_spaces.vpg_files import pack_motion, read_vpg, write_vpg
 
 TREE = RotationTree(
     ("root", "a", "b", "c", "d"), np.array([-1, 0, 1, 2, 0]),

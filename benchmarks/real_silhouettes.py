@@ -1,0 +1,227 @@
+"""Silhouettes of real and independently made recordings against true and hand-made masks, and labelled points.
+
+    python -m benchmarks.real_silhouettes [--only stranger cylinder cage speed checks] [--sheets DIR]
+
+The stranger recordings have true masks of every frame. On the mouse cylinder, which has no plate, models are learnt
+from the whole recording and stretches of 80 frames around the labelled ones are cut out; hand-made masks are scored
+outside what they call unknown. The cage is scored by labelled points (`benchmarks.silhouettes`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+from scipy.stats import spearmanr
+
+from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.silhouettes import cage_scores
+from calibration.cameras.rig import save_rig
+from capture.backgrounds.appearance import disc
+from capture.recordings.masks import read_masks
+from capture.recordings.recording import Recording, load_recording, save_recording
+from capture.silhouettes import segment_recording
+from capture.silhouettes.segment import SilhouetteReport, learn_models
+from capture.silhouettes.sheets import contact_sheet
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+#: Key, recording, every n-th camera, with plates.
+STRANGERS = (
+    ("walk4", "walk", 2, True),
+    ("walk8", "walk", 1, True),
+    ("walk4_noplate", "walk", 2, False),
+    ("dark4", "walk_dark_shadow", 1, True),
+    ("box4", "box", 1, True),
+)
+PARTS = ("stranger", "cylinder", "cage", "speed", "checks")
+STRETCH = 80
+LABEL_PX = 4
+AREA_SHARES = (0.002, 0.03)
+
+
+def linked(source: Path, folder: Path, *, every: int = 1, plates: bool = True) -> Recording:
+    """Write a recording of its own into ``folder`` that points to the videos of another."""
+    original = load_recording(source)
+    footage = tuple(
+        replace(
+            one, source=one.source.resolve(), background=one.background.resolve() if one.background and plates else None
+        )
+        for one in original.footage[::every]
+    )
+    rig = original.need_rig().subset([one.name for one in footage])
+    save_rig(rig, folder / "rig.toml")
+    save_recording(replace(original, folder=folder, footage=footage, rig=rig))
+    return load_recording(folder)
+
+
+def iou(found: np.ndarray, true: np.ndarray, unknown: np.ndarray | None = None) -> float:
+    """Return the intersection over the union of two masks (H, W), outside what is unknown."""
+    asked = np.ones(true.shape, bool) if unknown is None else ~unknown
+    return float((found & true & asked).sum() / max(1, ((found | true) & asked).sum()))
+
+
+def stranger_scores(
+    data: Path, name: str, every: int, plates: bool, sheet: Path | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (T, C) the IoU with true masks, and the agreement that the program itself reports."""
+    with tempfile.TemporaryDirectory() as scratch:
+        recording = linked(data / "stranger" / name, Path(scratch), every=every, plates=plates)
+        report = segment_recording(recording, workers=2)
+        truth = np.load(data / "stranger" / name / "truth.npz")
+        scores = []
+        for camera in report.names:
+            masks = read_masks(recording.results / "silhouettes.h5", camera)
+            true = np.unpackbits(truth[f"masks_{camera}"], axis=2)[:, :, : masks.shape[2]].astype(bool)
+            scores.append([iou(a, b) for a, b in zip(masks, true, strict=True)])
+        if sheet is not None:
+            contact_sheet(recording, sheet)
+    return np.array(scores).T, np.asarray(report.agreement)
+
+
+def hand_mask(file: np.lib.npyio.NpzFile, kind: str, camera: str, frame: int, width: int) -> np.ndarray:
+    """Return (H, W) a hand-made mask, or what it leaves open (``kind`` "mask" or "unknown")."""
+    return np.unpackbits(file[f"{kind}_{camera}_{frame}"], axis=1)[:, :width].astype(bool)
+
+
+def points_inside(mask: np.ndarray, points: Sequence[Sequence[float]]) -> int:
+    """Return how many labelled points (n, 2) are in a mask (H, W), or within 4 px of it."""
+    grown = cv2.dilate(mask.view(np.uint8), disc(LABEL_PX))
+    rounded = np.rint(points).astype(int).reshape(-1, 2)
+    rounded = np.clip(rounded, 0, np.array(mask.shape[::-1]) - 1)
+    return int(grown[rounded[:, 1], rounded[:, 0]].sum())
+
+
+class CylinderScores:
+    """Scores of the mouse cylinder, gathered stretch by stretch."""
+
+    def __init__(self, data: Path) -> None:
+        self.labels = json.loads((data / "mouse_cylinder" / "labels.json").read_text())["frames"]
+        self.hand = np.load(data / "mouse_cylinder" / "masks.npz")
+        self.iou: list[list[float]] = []
+        self.agreement: list[np.ndarray] = []
+        self.inside = [0, 0]
+        self.shares: list[np.ndarray] = []
+
+    def add(self, path: Path, report: SilhouetteReport, start: int, frame: int) -> None:
+        """Score a stretch that begins at ``start`` and holds a labelled frame."""
+        at = frame - start
+        row = []
+        for camera in report.names:
+            mask = read_masks(path, camera, [at])[0]
+            true = hand_mask(self.hand, "mask", camera, frame, mask.shape[1])
+            row.append(iou(mask, true, hand_mask(self.hand, "unknown", camera, frame, mask.shape[1])))
+            points = list(self.labels[str(frame)]["points2d"].get(camera, {}).values())
+            if points:
+                self.inside[0] += points_inside(mask, points)
+                self.inside[1] += len(points)
+        self.iou.append(row)
+        self.agreement.append(report.agreement[at])
+        self.shares.append(report.area / mask.size)
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures."""
+        shares = np.concatenate(self.shares)
+        views = np.mean(self.iou, axis=0)
+        return {
+            "cylinder_iou": float(views.mean()),
+            "cylinder_iou_worst_camera": float(views.min()),
+            "cylinder_labels_inside": self.inside[0] / self.inside[1],
+            "cylinder_area_share_ok": float(((shares > AREA_SHARES[0]) & (shares < AREA_SHARES[1])).mean()),
+        }
+
+
+def cylinder_scores(data: Path, sheets: Path | None, stretch: int = STRETCH) -> CylinderScores:
+    """Learn the models of the mouse cylinder from all of it and score stretches around its labelled frames."""
+    scores = CylinderScores(data)
+    with tempfile.TemporaryDirectory() as scratch:
+        recording = linked(data / "mouse_cylinder", Path(scratch))
+        began = time.perf_counter()
+        models = learn_models(recording, workers=2)
+        print(f"cylinder: models learnt in {time.perf_counter() - began:.0f} s", flush=True)
+        for frame in sorted(map(int, scores.labels)):
+            start = max(0, frame - stretch // 2)
+            path = Path(scratch) / f"{frame}.h5"
+            report = segment_recording(recording, path, start=start, stop=start + stretch, models=models, workers=2)
+            scores.add(path, report, start, frame)
+            print(f"  frame {frame}: IoU {' '.join(f'{one:.2f}' for one in scores.iou[-1])}", flush=True)
+            if sheets is not None:
+                (recording.results).mkdir(exist_ok=True)
+                path.rename(recording.results / "silhouettes.h5")
+                contact_sheet(recording.from_frame(start), sheets / f"cylinder_{frame}.png")
+    return scores
+
+
+def speed_and_memory(data: Path) -> dict[str, float]:
+    """Return camera-frames per second of 2 cores by processor time, models made, and the memory of one process."""
+    script = (
+        "import sys, time\n"
+        "from capture.recordings.recording import load_recording\n"
+        "from capture.silhouettes.segment import learn_models, segment_recording\n"
+        "recording = load_recording(sys.argv[1])\n"
+        "models = learn_models(recording, workers=2)\n"
+        "segment_recording(recording, stop=4, models=models, workers=2)\n"
+        "cpu = time.process_time()\n"
+        "report = segment_recording(recording, start=1500, stop=1660, models=models, workers=2)\n"
+        "print(2 * report.flags.size / (time.process_time() - cpu))\n"
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        linked(data / "mouse_cylinder", Path(scratch))
+        call = [sys.executable, "-c", script, scratch]
+        with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
+            with watch_memory(lambda: [process.pid], 0.05, own=False) as watch:
+                output, _ = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"segmenting the mouse cylinder ended with {process.returncode}")
+    return {"camera_fps_1400k": float(output.split()[-1]), "worker_mb_1400k": watch.peak_mb}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    parser.add_argument("--sheets", type=Path, default=None, help="folder for contact sheets")
+    args = parser.parse_args()
+    data = Path(os.environ.get("VIVARIG_DATA", REPOSITORY.parent / "shared" / "data"))
+    if args.sheets is not None:
+        args.sheets.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, float] = {}
+    true: list[float] = []
+    said: list[float] = []
+    if "stranger" in args.only:
+        for key, name, every, plates in STRANGERS:
+            sheet = None if args.sheets is None else args.sheets / f"{key}.png"
+            scores, agreement = stranger_scores(data, name, every, plates, sheet)
+            figures[f"{key}_iou"] = float(scores.mean())
+            true += scores.mean(axis=0).tolist()
+            said += np.nanmean(agreement, axis=0).tolist()
+            views = " ".join(f"{one:.3f}" for one in scores.mean(axis=0))
+            print(f"{key}: IoU {scores.mean():.3f} (views {views}; worst frame {scores.min():.3f})", flush=True)
+    if "cylinder" in args.only:
+        cylinder = cylinder_scores(data, args.sheets)
+        figures.update(cylinder.figures())
+        print(", ".join(f"{key} {value:.3f}" for key, value in cylinder.figures().items()), flush=True)
+        true += np.mean(cylinder.iou, axis=0).tolist()
+        said += np.nanmean(cylinder.agreement, axis=0).tolist()
+    if len(true) > 2:
+        figures["agreement_rank_correlation"] = float(spearmanr(true, said).statistic)
+    if "cage" in args.only:
+        cage = cage_scores(data)
+        figures["cage_labels_inside"] = cage["bare_all_inside"]
+        figures["cage_area_ratio"] = cage["bare_all_area_max"]
+    if "speed" in args.only:
+        figures.update(speed_and_memory(data))
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""What shadows look like in a scene, and where its floor is, learnt from a few frames of all views.
+
+A pixel that is darker than the background by a factor is shade or subject. How far the hue of shade strays is measured
+on darkened pixels that are surely no subject: those that the other views contradict (without a rig: those away from
+what is surely the subject). A matt floor keeps its hue to a fraction of the noise, and skin before it is told by
+its own; coloured lamps and metal make shades of many hues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+import cv2
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Singles
+from capture.backgrounds.appearance import disc
+from capture.hull.implicit import implicit_hull
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.models import CameraModel
+from capture.silhouettes.views.confirmation import Floor, confirmed
+
+__all__ = ["learn_shade"]
+
+#: The hue limit is this many times the distance within which this share of the shade lies, and within these, sigma.
+_TIMES, _SHARE = 2.0, 0.9
+_LEAST_LIMIT, _MOST_LIMIT = 3.0, 12.0
+#: Pixels of shade that must have been seen; ratios that may be shade of any scene.
+_PIXELS = 300
+_LIGHTEST = 0.97
+#: Share of the image's longer side around a silhouette where shade is not looked for.
+_CLEAR = 0.01
+_ROUNDS = 2
+#: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
+_STEADY = 0.15
+_BELOW = 0.03
+
+
+def learn_shade(
+    models: Sequence[CameraModel], samples: Sequence[Sequence[Bytes]], rig: Rig | None, pool: Executor
+) -> tuple[list[CameraModel], Floor | None]:
+    """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
+    learnt, floor = list(models), None
+    for _ in range(_ROUNDS):
+        masks = list(pool.map(_silhouettes, learnt, samples))
+        if rig is not None and len(rig) >= 3:
+            frames = [list(views) for views in zip(*masks, strict=False)]
+            floor = floor_of(frames, rig)
+            seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
+            masks = [list(views) for views in zip(*seen, strict=True)]
+        learnt = list(pool.map(_with_limit, learnt, samples, masks))
+    return learnt, floor
+
+
+def _silhouettes(model: CameraModel, images: Sequence[Bytes]) -> list[Bools]:
+    return [model.silhouette(image) for image in images]
+
+
+def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> CameraModel:
+    """Return the model with the hue limit of the shade outside silhouettes (H, W) of images."""
+    plate = model.model
+    if not isinstance(plate, PlateModel) or plate.background.centre.shape[2] == 1 or plate.shadow_floor >= 1.0:
+        return model
+    found: list[Singles] = []
+    for image, mask in zip(images, masks, strict=False):
+        away, ratio, hue = plate.shade_measures(image)
+        clear = cv2.dilate(mask.view(np.uint8), disc(max(3, round(_CLEAR * max(mask.shape))))) == 0
+        darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
+        found.append(hue[darker & clear])
+    values = np.concatenate(found)
+    if len(values) < _PIXELS:
+        return model
+    limit = float(np.clip(_TIMES * np.quantile(values, _SHARE), _LEAST_LIMIT, _MOST_LIMIT))
+    return replace(model, model=replace(plate, hue_limit=limit))
+
+
+def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig) -> Floor | None:
+    """Return the floor that the subject stands on in most of some frames' silhouettes; None if it does not show.
+
+    Floors are planes of constant z, below (or, where z points down, above) the subject, on whose side the cameras are.
+    """
+    hulls = [implicit_hull(list(masks), rig, sharp=False, score=False) for masks in frames]
+    spans = np.array([np.quantile(hull.vertices[:, 2], [0.01, 0.99]) for hull in hulls if not hull.is_empty])
+    if len(spans) < 3:
+        return None
+    height = float(np.median(spans[:, 1] - spans[:, 0]))
+    cameras = np.array([camera.centre[2] for camera in rig])
+    for up, ends in ((1, spans[:, 0]), (-1, -spans[:, 1])):
+        near, middle, far = np.quantile(ends, [0.25, 0.5, 0.75])
+        if (up * cameras > middle).all() and far - near < _STEADY * height:
+            return Floor(up * float(near - _BELOW * height), up)
+    return None

@@ -1,0 +1,4 @@
+"""What the views of one frame say about each other's silhouettes.
+
+Imports `hull`.
+"""

@@ -1,0 +1,180 @@
+"""What real footage asks for: a codec's noise, ground under a resting subject, shade, mirror images, mixed edges."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import cv2
+import numpy as np
+import pytest
+
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.geometry.transforms import RigidTransform
+from capture.backgrounds.background import Background, noise_curve, noise_over
+from capture.backgrounds.uncovered import uncovered_ground
+from capture.hull import overlap
+from capture.silhouettes import Cleaning
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.half_way import half_way_edge
+from capture.silhouettes.models import CameraModel
+from capture.silhouettes.plausible import MaskFigures, implausible
+from capture.silhouettes.shade import floor_of, learn_shade
+from capture.silhouettes.views.confirmation import Floor, confirmed
+
+SIZE = (200, 150)
+RADIUS = 40.0
+
+
+def camera(index: int, count: int) -> LensCamera:
+    turn = 2 * np.pi / count * index + 0.3
+    centre = np.array([500 * np.cos(turn), 500 * np.sin(turn), 250.0])
+    forward = np.array([0, 0, RADIUS]) - centre
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, [0, 0, 1.0])
+    right /= np.linalg.norm(right)
+    rotation = np.stack([right, np.cross(forward, right), forward])
+    lens = PinholeLens(SIZE, np.array([[260.0, 0, 99.5], [0, 260.0, 74.5], [0, 0, 1]]))
+    return LensCamera(f"cam{index}", lens, RigidTransform(rotation, -rotation @ centre))
+
+
+RIG = Rig(tuple(camera(index, 5) for index in range(5)))
+
+
+def rays(view: LensCamera) -> tuple[np.ndarray, np.ndarray]:
+    grid = np.stack(np.meshgrid(np.arange(SIZE[0], dtype=float), np.arange(SIZE[1], dtype=float)), axis=-1)
+    return view.rays(grid)
+
+
+def ball(view: LensCamera, centre: tuple[float, float, float]) -> np.ndarray:
+    origins, directions = rays(view)
+    towards = np.array(centre) - origins
+    along = (towards * directions).sum(axis=-1)
+    return np.asarray((towards**2).sum(axis=-1) - along**2 < RADIUS**2)
+
+
+def on_floor(view: LensCamera, centre: tuple[float, float], radius: float) -> np.ndarray:
+    origins, directions = rays(view)
+    points = origins + directions * (-origins[..., 2:] / directions[..., 2:])
+    return np.asarray(np.linalg.norm(points[..., :2] - centre, axis=-1) < radius)
+
+
+def test_noise_of_a_codec_that_repeats_still_blocks_is_seen_over_the_whole_length(rng: np.random.Generator) -> None:
+    scene = np.full((64, 96, 1), 120.0)
+    looks = [np.clip(scene + rng.normal(0, 4.0, scene.shape), 0, 255).astype(np.uint8) for _ in range(4)]
+    stack = np.stack([looks[n // 4] for n in range(16)])
+    assert noise_curve([(stack[0], stack[1])]).sigma.max() == 1.0  # the floor: nothing changes
+    assert noise_over(stack).sigma == pytest.approx(4.0, rel=0.15)
+
+
+@pytest.mark.parametrize("subject", [25.0, 230.0])
+def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
+    subject: float, rng: np.random.Generator
+) -> None:
+    """It fidgets on one place for 26 of 40 images, then walks about; neither dark nor bright subjects leave a ghost."""
+    rows, columns = np.mgrid[:120, :180]
+    ground = 120 + 30 * (columns > 90) + cv2.GaussianBlur(rng.normal(0, 40, (120, 180)), (0, 0), 4.0)
+    images = []
+    for n in range(40):
+        x, y = (60 + rng.integers(-4, 5), 60 + rng.integers(-4, 5)) if n < 26 else (20 + 11 * (n - 26), 85)
+        here = (columns - x) ** 2 + (rows - y) ** 2 < 16**2
+        scene = np.where(here, subject, ground)
+        images.append(np.clip(scene + rng.normal(0, 2, scene.shape), 0, 255).astype(np.uint8))
+    stack = np.stack(images)[:, :, :, None]
+    assert np.abs(np.median(stack[:, 55:65, 55:65, 0], axis=0) - subject).max() < 10  # the median is the subject
+    found = uncovered_ground(stack, noise_over(stack))
+    assert found is not None
+    wrong = np.abs(found.background.centre[:, :, 0] - ground) > 12
+    assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
+
+
+def test_what_lies_on_the_floor_or_below_it_is_not_confirmed() -> None:
+    """A ball on the floor, its shade beside it and its mirror image below, in five views."""
+    floor = Floor(-1.0, 1)
+    views = list(RIG)
+    true = [ball(view, (0.0, 0.0, RADIUS)) for view in views]
+    mirrored = [
+        mask | (ball(view, (0.0, 0.0, -RADIUS)) & on_floor(view, (0, 0), 400))
+        for view, mask in zip(views, true, strict=True)
+    ]
+    assert min(overlap(a, b) for a, b in zip(mirrored, true, strict=True)) < 0.75
+    assert min(overlap(a, b) for a, b in zip(confirmed(true, RIG, floor), true, strict=True)) > 0.99
+    cut = confirmed(mirrored, RIG, floor)
+    assert min(overlap(a, b) for a, b in zip(cut, true, strict=True)) > 0.8
+    bare = confirmed(mirrored, RIG, None)  # without a floor a mirror image is a body like any other
+    assert max(overlap(a, b) for a, b in zip(bare, true, strict=True)) < 0.8
+    # A shade that one view shows is nothing to the others.
+    shaded = [true[0] | on_floor(views[0], (60.0, 60.0), 50.0), *true[1:]]
+    assert overlap(confirmed(shaded, RIG, floor)[0], true[0]) > 0.97
+
+
+def test_a_view_that_misses_a_part_does_not_take_it_from_the_others() -> None:
+    views = list(RIG)
+    true = [ball(view, (0.0, 0.0, RADIUS)) for view in views]
+    half = true[0].copy()
+    half[: int(np.nonzero(half)[0].mean())] = False
+    cut = confirmed([half, *true[1:]], RIG, None)
+    assert min(overlap(a, b) for a, b in zip(cut[1:], true[1:], strict=True)) > 0.96
+    # A view that shows something else altogether destroys nothing.
+    wrong = np.zeros_like(half)
+    wrong[2:12, 2:12] = True
+    kept = confirmed([wrong, *true[1:]], RIG, None)
+    assert min(overlap(a, b) for a, b in zip(kept[1:], true[1:], strict=True)) > 0.99
+
+
+def test_the_floor_is_where_the_subject_stands() -> None:
+    frames = [[ball(view, (40.0 * n, 20.0, RADIUS)) for view in RIG] for n in range(-1, 2)]
+    found = floor_of(frames, RIG)
+    assert found is not None and found.up == 1
+    assert found.height == pytest.approx(0.0, abs=8.0)  # a hull of five views has edges beyond the ball
+    flying = [[ball(view, (0.0, 0.0, RADIUS + 60.0 * n)) for view in RIG] for n in range(3)]
+    assert floor_of(flying, RIG) is None
+
+
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_the_scene_says_how_far_the_hue_of_its_shade_strays(shift: float, rng: np.random.Generator) -> None:
+    """A beige floor, a body of nearly its hue; under a coloured lamp the shade is bluer by 5 grey levels."""
+    floor, skin = np.array([120.0, 150.0, 170.0]), np.array([80.0, 115.0, 145.0])
+    models, samples, true = [], [], []
+    for view in RIG:
+        images, masks = [], []
+        for n in range(3):
+            image = np.broadcast_to(floor, (SIZE[1], SIZE[0], 3)).copy()
+            image[on_floor(view, (30.0 * n, 70.0), 45.0)] = 0.7 * floor + np.array([shift, 0.0, 0.0])
+            masks.append(ball(view, (30.0 * n, 0.0, RADIUS)))
+            image[masks[-1]] = skin if shift == 0.0 else np.array([30.0, 30.0, 40.0])
+            images.append(np.clip(image + rng.normal(0, 1.5, image.shape), 0, 255).astype(np.uint8))
+        empty = Background(
+            np.broadcast_to(floor, images[0].shape).astype(np.float32), np.full(images[0].shape, 1.5, np.float32)
+        )
+        models.append(CameraModel("plate", PlateModel(empty, shadow_floor=0.42), Cleaning(), False))
+        samples.append(images)
+        true.append(masks)
+    with ThreadPoolExecutor(1) as pool:
+        learnt, _ = learn_shade(models, samples, RIG, pool)
+    for model, images, masks in zip(learnt, samples, true, strict=True):
+        assert overlap(model.silhouette(images[1]), masks[1]) > 0.96
+    limits = [model.model.hue_limit for model in learnt if isinstance(model.model, PlateModel)]
+    assert max(limits) == 3.0 if shift == 0.0 else min(limits) > 3.0
+
+
+def test_an_edge_lies_half_way_between_subject_and_background() -> None:
+    covered = np.zeros((60, 80), np.float32)
+    cv2.circle(covered, (40 * 16 + 5, 30 * 16 + 3), 20 * 16, 1.0, cv2.FILLED, cv2.LINE_8, 4)
+    fine = cv2.resize(covered, None, fx=8, fy=8, interpolation=cv2.INTER_NEAREST)
+    soft = cv2.resize(cv2.GaussianBlur(fine, (0, 0), 5.0), (80, 60), interpolation=cv2.INTER_AREA)[:, :, None]
+    image = np.rint(150 - 120 * soft).astype(np.uint8)
+    ground = np.full((60, 80, 1), 150.0, np.float32)
+    fat = image[:, :, 0] < 138  # a tenth of the pixel is enough
+    mended = half_way_edge(fat, image, ground, np.ones(1))
+    assert overlap(fat, covered > 0) < 0.95 and overlap(mended, covered > 0) > 0.985
+
+
+def test_silhouettes_that_cannot_be_right_are_named_with_a_way_out() -> None:
+    def figures(share: float, pieces: float) -> MaskFigures:
+        return MaskFigures(("cam01", "cam03"), np.array([0.01, share]), np.array([1.0, pieces]), np.zeros(2))
+
+    assert implausible(figures(0.02, 3)) == "" and implausible(figures(0.45, 1)) == ""
+    said = implausible(figures(0.48, 131))
+    assert said.startswith("cam03: the silhouette fills 48 % of the image in 131 pieces; give a background")
+    assert implausible(figures(0.03, 60)) and implausible(figures(0.95, 1))
