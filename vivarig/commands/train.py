@@ -12,6 +12,8 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from calibration.foundation.trust import Trust
+from capture.recordings.recording import load_recording
+from capture.rhythm import key_frames
 from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES, load_body
 from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, load_marker_set
@@ -42,6 +44,7 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.results.findings import load_track
 from vivarig.stages.pose_models import train_pose_model
+from vivarig.stages.silhouette_rhythm import recording_rhythm
 
 HELP = (
     "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "
@@ -72,7 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="prior to write (.npz)")
     parser.add_argument("--key-poses", type=Path, action="append", default=[], help="key pose file (.toml)")
     parser.add_argument("--recording", type=Path, help="tracked recording whose frames become key poses")
-    parser.add_argument("--frames", metavar="A,B,...", help="its frames (default: all trusted ones)")
+    parser.add_argument(
+        "--frames",
+        metavar="A,B,...",
+        help="its frames, or auto: those that tell a cycle apart, from the silhouettes (default: all trusted ones)",
+    )
+    parser.add_argument("--keys", type=int, default=4, help="how many frames auto chooses (default 4; 8 for walks)")
     parser.add_argument("--made-up", metavar="NAMES", help="made-up motions, separated by commas, or 'all'")
     parser.add_argument("--seconds", type=float, default=6.0, help="length of each made-up motion (default 6)")
     parser.add_argument("--latent", type=int, default=8, help="latent dimensions, 2 to 12 (default 8)")
@@ -223,7 +231,7 @@ def _gather(args: argparse.Namespace, target: _Target) -> tuple[TrainingPoses, T
     """Training poses, and those kept aside: the end of each motion."""
     sets = [load_key_poses(path, target.rig) for path in args.key_poses]
     if args.recording is not None:
-        sets.append(_tracked(args.recording, args.frames, target.rig))
+        sets.append(_tracked(args.recording, args.frames, target.rig, args.keys))
     clips: list[TrainingPoses] = []
     mirror: list[TrainingPoses] = []
     if args.motions or args.made_up:
@@ -244,7 +252,7 @@ def _gather(args: argparse.Namespace, target: _Target) -> tuple[TrainingPoses, T
     return joined(sets + train + mirror), joined(rest).representative(100) if rest else None
 
 
-def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses:
+def _tracked(recording: Path, frames: str | None, rig: QuadRig, keys: int) -> TrainingPoses:
     """Quads of tracked frames: those asked for, or all that are trusted."""
     track = load_track(recording / "results" / "track.h5")
     trust = track.trust
@@ -255,6 +263,8 @@ def _tracked(recording: Path, frames: str | None, rig: QuadRig) -> TrainingPoses
         raise InputError(f"{recording}: tracked with other quads than rig '{rig.name}' has; track it with this subject")
     if frames is None:
         chosen = np.flatnonzero(trust == Trust.TRUSTED)
+    elif frames == "auto":
+        chosen = np.array(key_frames(recording_rhythm(load_recording(recording)), keys), np.int64)
     else:
         try:
             chosen = np.array([int(word) for word in frames.split(",")], np.int64)
