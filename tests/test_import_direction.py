@@ -25,7 +25,8 @@ ORDER = (
     "tracking.fitting", "tracking.limbs", "tracking.sequence", "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
     "vivarig.report", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",
-    "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api", "vivarig.commands", "vivarig.cli",
+    "vivarig.calibration_stage", "vivarig.viewer_door", "vivarig.viewer", "vivarig.api", "vivarig.commands",
+    "vivarig.cli",
 )  # fmt: skip
 PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
 #: Packages that do not import each other although one stands before the other: none but these may.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.npz_files import read_npz
 from skeleton.pose_spaces.pose_library import PoseLibrary
 from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space
 
@@ -44,15 +45,22 @@ def load_library(path: Path) -> PoseLibrary:
 
 def load_pose_model(path: Path) -> PoseLibrary | PoseSpace:
     """Read a pose space or a pose library, whichever the file holds."""
-    try:
-        with np.load(path) as data:
-            if "kind" in data and str(data["kind"]) == KIND:
-                if int(data["version"]) > VERSION:
-                    raise InputError(f"{path}: pose library version {data['version']}; update this program")
-                return PoseLibrary(
-                    str(data["body"]), tuple(str(n) for n in data["names"]), str(data["up"]), data["mean"],
-                    data["tangents"].astype(np.float32) / np.float32(_SCALE), data["sources"], float(data["inflation"]),
-                )  # fmt: skip
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a pose model; make one with `vivarig train --skeleton` ({error})") from None
-    return load_pose_space(path)
+    again = "make one with `vivarig train --skeleton`"
+    if not Path(path).is_file():
+        raise InputError(f"{path}: not a pose model; {again}")
+    data = read_npz(path, "a pose model", remedy=again)
+    if str(data.get("kind", "")) != KIND:
+        return load_pose_space(path)
+    with reading(path, "a pose model", remedy=again):
+        if int(data["version"]) > VERSION:
+            raise InputError(f"{path}: pose library version {data['version']}; update this program")
+        tangents = data["tangents"].astype(np.float32) / np.float32(_SCALE)
+        names = tuple(str(n) for n in data["names"])
+        poses, joints = len(tangents), len(names)
+        fits = tangents.shape == (poses, 3 * joints) and data["mean"].shape == (joints, 3, 3)
+        if not fits or data["sources"].shape != (poses,) or not poses:
+            raise InputError(f"{path}: not a pose model (its fields do not fit together); {again}")
+        return PoseLibrary(
+            str(data["body"]), names, str(data["up"]), data["mean"], tangents, data["sources"],
+            float(data["inflation"]),
+        )  # fmt: skip

@@ -44,6 +44,8 @@ from skeleton.motion_files.acclaim import write_acclaim
 from skeleton.motion_files.motions import CoordinateSeries
 from skeleton.pose_spaces.coding.motion_coding import code_motion, decode_motion
 from skeleton.pose_spaces.coding.vpg_files import read_vpg, write_vpg
+from skeleton.pose_spaces.library_files import load_pose_model, save_library
+from skeleton.pose_spaces.pose_library import PoseLibrary
 from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space, save_pose_space
 from skeleton.pose_spaces.rotation_tree import RotationTree
 from tracking.beads.store import load_maps, load_tracks
@@ -366,6 +368,16 @@ def _spaces() -> None:
 
     edit = '[[edit]]\npoint = "nose"\nframes = [3, 9]\nplace = [1.0, 2.0, 3.0]\nmode = "absolute"\n'
     READERS["vpg"] = Reader("a.vpg", vpg, lambda p: decode_motion(read_vpg(p)), ("read_vpg",))
+
+    def library(path: Path) -> None:
+        poses = rng.normal(0, 0.1, (9, 6)).astype(np.float32)
+        save_library(
+            PoseLibrary("mouse", ("a", "b"), "z", np.tile(np.eye(3), (2, 1, 1)), poses, np.zeros(9, int), 1.0), path
+        )
+
+    READERS["pose library"] = Reader(
+        "a.npz", library, lambda p: load_pose_model(p) and None, ("load_pose_model", "load_library")
+    )
     READERS["pose space"] = Reader("a.npz", space, load_pose_space, ("load_pose_space",))
     READERS["edits"] = Reader("a.toml", _written(edit), load_edits, ("load_edits",))
 

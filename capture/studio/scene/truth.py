@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
@@ -121,7 +122,7 @@ def load_truth(path: Path | str) -> Truth:
         source = source / FILE
     if not source.is_file():
         raise InputError(f"{source}: no such file; only sample data and `vivarig simulate` know the truth")
-    with open_results(source, stage=STAGE) as file:
+    with open_results(source, stage=STAGE) as file, reading(source, "the truth of a recording"):
         parameters = read_parameters(file)
         return Truth(
             rate_hz=float(parameters.pop("rate_hz")),
