@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -149,13 +149,14 @@ def _by_outlines(recording: Recording, light: list[Footage], most: int, workers:
 def _cut_out(recording: Recording, most: int, workers: int) -> tuple[list[Outlines], Ints]:
     """Return the outlines of some stretches of a recording, cut out for this alone, and their frames."""
     total = count_frames(recording)
-    options = ModelOptions(repair=False)
+    options = ModelOptions()
     length = max(_STRETCH, 4 * most)
     starts = [0] if total <= _STRETCHES * length else np.linspace(0, total - length, _STRETCHES).astype(int).tolist()
     spans = [(0, total)] if len(starts) == 1 else [(start, start + length) for start in starts]
     names = [recording.footage[index].name for index in recording.of_kind("light")]
     rig = recording.need_rig().subset(names)
-    models = learn_models(recording, options, workers=workers)
+    alone = replace(recording, rig=None)  # cameras out of step must not mend each other
+    models = learn_models(alone, options, workers=workers)
     parts: list[list[Floats]] = [[] for _ in names]
     frames = []
     with tempfile.TemporaryDirectory() as folder, progress_callback("silhouettes") as on_progress:
@@ -166,7 +167,7 @@ def _cut_out(recording: Recording, most: int, workers: int) -> tuple[list[Outlin
                 on_progress(number * (stop - first) + done, sum(b - a for a, b in spans))
 
             segment_recording(
-                recording, path, options, start=first, stop=stop, models=models, workers=workers, on_progress=told
+                alone, path, options, start=first, stop=stop, models=models, workers=workers, on_progress=told
             )
             outlines, rows = stored_outlines(path, rig)
             frames.append(first + rows)
