@@ -22,7 +22,7 @@ DOUBT, LOSS = 0.012, 0.25
 """Unexplained and empty share of a limb (`LimbSight.bad`, mean of the views) from which on it is doubtful, or lost."""
 ONE_VIEW = 0.08
 """The same in a single view."""
-ROUGH, TRUNK_ROUGH = 12.0, 16.0
+ROUGH, TRUNK_ROUGH = 12.0, 14.0
 """Root mean square of a limb's outline residuals from which on it is doubtful, and the trunk's, thousandths."""
 WEAK = 4.0
 """Uncertainty of a limb's outer half along its worst direction, by its own outlines alone, from which on it is seen
