@@ -33,7 +33,8 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
         "coordinate_names": ("s", "D"), "positions": ("f", "T J 3"), "rotations": ("f", "T J 4"),
         "coordinates": ("f", "T D"), "sigma": ("f", "T J"), "trust": ("i", "T"), "landmark_names": ("s", "L"),
         "landmarks": ("f", "T L 3"), "marker_names?": ("s", "M"), "marker_residuals?": ("f", "T M"),
-        "cage_joint_names?": ("s", "K"), "cage_joints?": ("f", "T K 3"),
+        "cage_joint_names?": ("s", "K"), "cage_joints?": ("f", "T K 3"), "contacts/names?": ("s", "F"),
+        "contacts/planted?": ("b", "T F"),
     },
     "clean": {
         "joint_names": ("s", "J"), "coordinate_names": ("s", "D"), "positions": ("f", "T J 3"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from calibration.foundation.arrays import Floats
 from calibration.foundation.result_files import create_results, text_array
 from calibration.foundation.spans import Span
+from skeleton.analysis.contacts import Contacts
 from skeleton.inverse_kinematics.fits import REASONS, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling
 from skeleton.tree.joint_tree import Skeleton
@@ -83,6 +84,14 @@ class SkeletonWriter:
             if name not in self._file:
                 self._file.create_dataset(name, (self._frames, *rows.shape[1:]), rows.dtype, track_times=False)
             self._file[name][span.first : span.stop] = rows
+
+    def write_contacts(self, contacts: Mapping[str, Contacts]) -> None:
+        """Write when each foot stands: frames, and begin and end of each stance finer than frames."""
+        names = list(contacts)
+        self._file["contacts/names"] = text_array(names)
+        self._file["contacts/planted"] = np.stack([contacts[foot].states for foot in names], axis=1)
+        for foot in names:
+            self._file[f"contacts/spans_{foot}"] = np.asarray(contacts[foot].spans)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
@@ -14,6 +15,8 @@ from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
+from skeleton.analysis.belts import given_belt
+from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, ground_of
 from skeleton.bodies import BODIES, load_body, load_skeleton_toml
 from skeleton.bodies.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
 from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
@@ -151,6 +154,8 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             filled = fill_skeleton_file(
                 writer.file, body, rate_hz=recording.rate_hz, most_s=options.fill_s, samples=options.sample
             )
+        if body.floor_points and len(tracked) >= 3:
+            writer.write_contacts(_contacts(writer.file, body, recording))
     report = _report(path, body, scaling)
     if filled is not None:
         sure = f", 1 sigma median {filled.sigma_mm:.1f} mm" if filled.frames else ""
@@ -184,6 +189,19 @@ def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseS
     model = load_pose_model(path)
     check_pose_model(model, body)
     return model
+
+
+def _contacts(file: h5py.File, body: Skeleton, recording: Recording) -> dict[str, Contacts]:
+    """Return when each foot stands, on a floor or on a belt; the motion is read a block at a time."""
+    blocks = [
+        foot_points(body, body.forward(file["coordinates"][first : first + BLOCK]))
+        for first in range(0, len(file["coordinates"]), BLOCK)
+    ]
+    feet = {foot: np.concatenate([block[foot] for block in blocks]) for foot in blocks[0]}
+    frames = len(next(iter(feet.values())))
+    belt = recording.belt
+    ground = ground_of(feet, recording.rate_hz) if belt is None else given_belt(np.array(belt), frames)
+    return {foot: detect_contacts(points, recording.rate_hz, belt=ground) for foot, points in feet.items()}
 
 
 def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
