@@ -30,7 +30,11 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
             f"{shape['before']:.3f} -> {shape['after']:.3f})"
         )
     tried = "" if shape["before"] is None else f" (overlap {shape['before']:.3f} -> {shape['after']:.3f})"
-    return f"body not adapted: {shape['why']}{tried}"
+    girths = shape["girths"]
+    build = ""
+    if max(girths.values()) > 1.001 * min(girths.values()):
+        build = "a stouter build (girth of " + ", ".join(f"{part} {value:.2f}" for part, value in girths.items()) + ") "
+    return f"body {build}not adapted: {shape['why']}{tried}"
 
 
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
