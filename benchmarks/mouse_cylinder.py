@@ -109,6 +109,12 @@ def cut_stretches(recording: Recording, frames: list[int], length: int) -> None:
     with open_results(pieces[0][1], stage="silhouettes") as file:
         parameters = {**json.loads(str(file.attrs["parameters"])), "start": 0}
     with create_masks(recording.results / "silhouettes.h5", names, sizes, length, parameters) as writer:
+        # Frames outside are written too, as empty: a file that says more than it holds is refused.
+        for name, (width, height) in zip(names, sizes, strict=True):
+            for start in range(0, length, 32):
+                rows = min(32, length - start)
+                empty = np.zeros((rows, height, -(-width // 8)), np.uint8)
+                writer.write(name, start, empty, np.full(rows, np.nan, np.float32), np.zeros(rows, np.uint16))
         for first, piece in pieces:
             with open_results(piece, stage="silhouettes") as file:
                 for name in names:
