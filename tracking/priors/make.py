@@ -43,8 +43,8 @@ TEST_SEED = 70999
 LEFT_OUT = {"mouse": "explore", "rat": "walk"}
 LATENT_DIM = 14
 POSES = 300
-"""Training poses in all; of the rat 200 of the motions and 200 of the postures, so that its walk is not crowded out. The
-real mouse, which sits, was found better (fewer heads turned) with poses chosen from both together."""
+"""Training poses in all; of the rat 200 of the motions and 200 of the postures, so that its walk is not crowded out.
+The real mouse, which sits, was found better (fewer heads turned) with poses chosen from both together."""
 POSTURES = ("postures",) * 3
 SECONDS, RATE_HZ = 8.0, 15.0
 
