@@ -32,6 +32,7 @@ from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, suppo
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 from capture.silhouettes.views.confirmation import confirmed
 from capture.silhouettes.views.consensus import consensus
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 
@@ -343,10 +344,10 @@ def _judge(offset: int, parts: Sequence[_Part], known: Prepared, rig: Rig | None
     agreement = np.full(len(parts), np.nan)
     if rig is not None:
         _cut_again(offset, parts, known.models, rig)
+        agreement = ray_agreement([part.masks[offset] for part in parts], rig)
         if options.repair:
             _confirm(offset, parts, known, rig)
         verdict = consensus([part.masks[offset] for part in parts], rig, repair=options.repair)
-        agreement = verdict.agreement
         for index, part in enumerate(parts):
             if verdict.repaired[index]:
                 part.masks[offset] = verdict.masks[index]
