@@ -45,10 +45,13 @@ _LEAST_SIGMA = 1.5
 #: Movement, in standard deviations; its weight. It is felt as far as this share of the side of a square as large as
 #: what changes in an image, within these limits, cells; less on-the-spot movement than this share is none.
 _MOVES = 6.0
-_MOVEMENT = 0.3
+_MOVEMENT = 0.1
 _FELT = 0.3
 _NEVER_STOPS = 0.25
 _LEAST_FELT, _MOST_FELT = 4.0, 30.0
+#: A look that a cell has in more than this share of the images, and how much that weighs.
+_NEARLY_ALWAYS = 0.75
+_USUALLY = 0.3
 #: A core that never changes, larger than this share of what changes around, is a subject that stays.
 _CORE = 0.02
 #: Labels of subject and ground in one cell differ by this at least; cells that must have had both.
@@ -199,7 +202,12 @@ def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
     most = np.where(lasting, near, -np.inf).max(axis=0)
     wanted = 1.0 - 2.0 * (near - least) / np.maximum(most - least, 1e-6)
     several = np.count_nonzero(lasting, axis=0) > 1
-    weight = _MOVEMENT * several * (most - least) / (most + least + 0.02) * looks.counts / count
+    share = looks.counts / count
+    weight = _MOVEMENT * several * (most - least) / (most + least + 0.02) * share
+    # Besides, what a cell shows nearly always is more likely its ground.
+    usual = _USUALLY * share * (several & (share[0] > _NEARLY_ALWAYS))
+    wanted = (weight * wanted + usual * np.where(share > _NEARLY_ALWAYS, 1.0, -1.0)) / (weight + usual + 1e-9)
+    weight = weight + usual
     node = np.zeros(lasting.shape, dtype=np.int64)
     node[lasting] = np.arange(np.count_nonzero(lasting))
     links = _neighbours(level, np.maximum(np.median(sigma, axis=0), _texture(level)), looks.which, node)

@@ -21,6 +21,7 @@ __all__ = ["Prepared", "Source", "prepare_models"]
 #: Frames spread over the recording from which models are learnt, and on how many of them the views are compared.
 _SAMPLES = 48
 _TUNED = 6
+_LARGE_BYTES = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,9 @@ def prepare_models(
         model = camera_model(source.footage, options, images)
         return model, _as_streamed(few, model)
 
-    made = list(pool.map(make, range(len(sources))))
+    # The images of one large camera are held at a time, of small ones as many as there are threads.
+    large = most * max(3 * width * height for width, height in (source.size for source in sources)) > _LARGE_BYTES
+    made = list(map(make, range(len(sources))) if large else pool.map(make, range(len(sources))))
     models, few = [model for model, _ in made], [images for _, images in made]
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None)
