@@ -3,7 +3,7 @@
     python -m benchmarks.pose_spaces [modes] [compression] [few] [posing] [fitc] [gaps] [long]
 
 Without names all parts run, in some minutes on 2 cores. Published figures beside ours: Tournier et al. 2009 (modes,
-compression), Wei and others' FITC posing of 2011, Courty 2013 (gaps).
+compression), the FITC posing of 2011 (IEEE CG&A), Courty 2013 (gaps).
 """
 
 from __future__ import annotations

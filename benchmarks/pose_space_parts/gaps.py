@@ -112,8 +112,7 @@ def long_motion() -> dict[str, float]:
     filled = fill_gaps(motion, known, clip.tree.names, body="cmu", rate_hz=clip.rate_hz, most_s=0.3)
     seconds = time.process_time() - begin
     model = learn_gap_model(motion, known, clip.tree.names, body="cmu", rate_hz=clip.rate_hz, gaps=[(200, 230)])
-    process = gap_process(model, motion, known, (200, 206))  # its frames are unknown; ask for known ones beside them
-    del process
+    # Frames that are known, asked for as if they were a gap.
     met = gap_process(model, motion, known, (190, 200))
     apart = _turns(rotations[190:200], met.motion(met.mean).rotations)
     return {

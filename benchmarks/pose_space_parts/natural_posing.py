@@ -124,7 +124,6 @@ def natural_posing(count: int = 20_000) -> dict[str, object]:
     train, test = split(table)
     names = table.example.names
     numbers: dict[str, object] = {"posing_train_frames": len(train), "posing_test_subjects": 20}
-    begin = time.process_time()
     some = train[:: max(1, len(train) // 20_000)]
     space = learn_pose_space(table.rotations(some), names, body="cmu")
     chosen, numbers["choose_2000_s"] = _choose(table, train, 2000)

@@ -20,7 +20,7 @@ from calibration.geometry.transforms import mean_rotation, rotation_from_vector,
 from skeleton.pose_spaces import pose_kernels as kernels
 from skeleton.pose_spaces.posing import HandleSet, PosedFrames, TangentModel, lay_down, packed, pose_one
 from skeleton.pose_spaces.representative_poses import cover_poses
-from skeleton.pose_spaces.rotation_tree import RotationTree
+from skeleton.pose_spaces.rotation_tree import RotationTree, place_rotations
 from skeleton.tree.joint_tree import Pose
 
 __all__ = ["LibrarySearch", "PoseLibrary", "build_library", "grounded", "tilts_of"]
@@ -30,6 +30,8 @@ NEIGHBOURS = 200
 WHOLE = 20.0
 #: Misfit of the handles, root mean square, at which a neighbour's weight falls to 0.6, as a share of the body's size.
 WIDTH = 0.03
+#: Poses on which sigma is calibrated.
+_TRIES = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,16 @@ def build_library(
     if not (np.ptp(cover.poses[:, 3:], axis=0) > 1e-4).any():
         raise InputError("pose library: no joint turns in these clips; are they without rotations?")
     library = PoseLibrary(body, tree.names, tree.up, mean, cover.poses.astype(np.float32), owner[cover.frames])
-    return replace(library, inflation=_inflation(library, tree, calibrate)) if calibrate else library
+    if not calibrate:
+        return library
+    picked = np.sort(np.random.default_rng(0).choice(len(owner), min(_TRIES, len(owner)), replace=False))
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    shown = []
+    for number in picked:
+        clip = int(np.searchsorted(begins, number, side="right")) - 1
+        frame = number - begins[clip]
+        shown.append((_upright(rotations[clip][frame : frame + 1], tree)[0], int(owner[number])))
+    return replace(library, inflation=_inflation(library, tree, calibrate, shown))
 
 
 def _upright(clip: Floats, tree: RotationTree) -> Floats:
@@ -272,27 +283,22 @@ class LibrarySearch:
         return PosedFrames(found.coordinates, pose, self.library.inflation * found.sigma[:, 1:], found.energy)
 
 
-def _inflation(library: PoseLibrary, tree: RotationTree, names: Sequence[str], tries: int = 120) -> float:
-    """Return by how much sigma falls short for poses of sources that are left aside: 68 % within 1.88 sigma."""
+def _inflation(
+    library: PoseLibrary, tree: RotationTree, names: Sequence[str], shown: Sequence[tuple[Floats, int]]
+) -> float:
+    """Return by how much sigma falls short for poses of sources that are left aside: 68 % within 1.88 sigma.
+
+    ``shown`` holds poses (J, 3, 3) as often as the clips show them, each with its source.
+    """
     if len(np.unique(library.sources)) < 2:
         return 1.0
     search = LibrarySearch.of(library, tree, HandleSet.at(tree, names))
-    rows = np.random.default_rng(0).choice(len(library), min(tries, len(library)), replace=False)
-    others = np.setdiff1d(np.arange(len(tree.names)), search.handles.joints - 1)
+    handles = search.handles.joints - 1
+    others = np.setdiff1d(np.arange(len(tree.names)), handles)
     ratios = []
-    for row in rows:
-        truth = _placed(library, tree, row)
-        found = search.pose(
-            truth[search.handles.joints - 1], np.full(len(names), 2.0), leave_out=int(library.sources[row])
-        )
+    for rotations, source in shown:
+        truth = place_rotations(tree, rotations[None], np.zeros((1, 3))).positions[0]
+        found = search.pose(truth[handles], np.full(len(names), 2.0), leave_out=source)
         apart = np.linalg.norm(found.pose.positions[0] - truth, axis=1)
         ratios.append(apart[others] / np.maximum(found.sigma[0, others], 1e-9))
     return float(np.percentile(np.concatenate(ratios), 68.0) / 1.88)
-
-
-def _placed(library: PoseLibrary, tree: RotationTree, row: int) -> Floats:
-    """Joint places (J, 3) of a library pose on a body, its root at the origin."""
-    from skeleton.pose_spaces.rotation_tree import place_rotations
-
-    rotations = library.rotations(np.array([row]))
-    return np.asarray(place_rotations(tree, rotations, np.zeros((1, 3))).positions[0])
