@@ -154,6 +154,7 @@ def _rows(
         _point_rows(parents, tasks.columns[k], motions, x, 1.0, out)
 
 
+# Thirteen parameters: a kernel that fills the system of one layer, on arrays of its caller.
 @compiled
 def _gather(
     tasks: Tasks, masses: Masses, goals: Floats, ranks: Ints, layer: int, parents: Ints, positions: Floats,
@@ -213,6 +214,7 @@ def _layer(rows: Floats, missing: Floats, damping: float, cut: float, free: Floa
     return vt.T @ along
 
 
+# Over 80 lines, 12 parameters: the layers of one frame one after another, on work arrays that are made once.
 @compiled
 def _frame(
     nodes: Nodes, limits: Limits, parents: Ints, tasks: Tasks, masses: Masses, goals: Floats, ranks: Ints, raw: Floats,
@@ -300,6 +302,7 @@ def _frame(
     return most
 
 
+# Eleven parameters: what is solved, and the arrays that the caller keeps.
 @compiled
 def solve_frames(
     nodes: Nodes, limits: Limits, parents: Ints, tasks: Tasks, masses: Masses, goals: Floats, ranks: Ints, raw: Floats,

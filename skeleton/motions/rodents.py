@@ -121,6 +121,7 @@ def _footfalls(
     return out
 
 
+# Over 80 lines: the curve of the back in one place, from the tail's root to the nose.
 def _trunk(
     skeleton: Skeleton,
     path: Path,

@@ -87,6 +87,7 @@ def _surface_only(fit: SkeletonFit) -> SkeletonFit:
     )
 
 
+# Over 80 lines: the stage from its inputs to its file, step by step; each step is a function of its own.
 def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
     """Fit the skeleton, a block of frames at a time; with X-ray beads, whose places need them all, all at once."""
     tracked = TrackedPoints(recording.results / "track.h5")

@@ -137,6 +137,7 @@ def _in_most(x: float, y: float, z: float, own: int, rows: Floats, masks: Bytes,
     return inside >= 2
 
 
+# Eleven parameters: a kernel along one line of sight, on arrays that are packed once per frame.
 @compiled
 def _follow(
     origins: Floats,

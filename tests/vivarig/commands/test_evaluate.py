@@ -33,6 +33,18 @@ def joints(rng: np.random.Generator) -> np.ndarray:
     return start + np.arange(FRAMES)[:, None, None] * speed
 
 
+def write_skeleton(place: Path, landmarks: np.ndarray, trust: np.ndarray) -> None:
+    """Write a skeleton file of which evaluate reads landmarks and trust; the rest is there because a file has it."""
+    frames = len(trust)
+    with create_results(place / "results" / "skeleton.h5", stage="skeleton", parameters={}) as file:
+        file.attrs["rate_hz"] = RATE
+        file["landmark_names"], file["landmarks"], file["trust"] = text_array(list(MARKERS)), landmarks, trust
+        file["joint_names"], file["joint_parents"], file["joint_offsets"] = text_array(["root"]), [-1], np.zeros((1, 3))
+        file["coordinate_names"], file["coordinates"] = text_array(["x"]), np.zeros((frames, 1))
+        file["positions"], file["rotations"] = np.zeros((frames, 1, 3)), np.tile([1.0, 0, 0, 0], (frames, 1, 1))
+        file["sigma"] = np.ones((frames, 1))
+
+
 @pytest.fixture
 def recording(tmp_path: Path, rng: np.random.Generator) -> Path:
     """A recording whose skeleton is off by (3, 0, 4) mm in every joint and lost in frame 5."""
@@ -45,9 +57,7 @@ def recording(tmp_path: Path, rng: np.random.Generator) -> Path:
     trust = np.zeros(FRAMES, np.uint8)
     trust[5] = 2
     names = text_array(list(MARKERS))
-    with create_results(place / "results" / "skeleton.h5", stage="skeleton", parameters={}) as file:
-        file.attrs["rate_hz"] = RATE
-        file["landmark_names"], file["landmarks"], file["trust"] = names, estimate, trust
+    write_skeleton(place, estimate, trust)
     with create_results(place / "truth.h5", stage="simulate", parameters={}) as file:
         file["landmarks/names"], file["landmarks/positions"] = names, truth
     return place
@@ -195,10 +205,9 @@ def test_results_of_a_part_of_the_recording(recording: Path) -> None:
     with create_masks(recording / "results" / "silhouettes.h5", ["a"], [(8, 8)], count, {"start": first}):
         pass
     assert main(["evaluate", str(recording)]) == 2, "20 frames of the skeleton, 10 silhouettes"
-    with h5py.File(recording / "results" / "skeleton.h5", "r+") as file:
+    with h5py.File(recording / "results" / "skeleton.h5") as file:
         whole, trust = file["landmarks"][:], file["trust"][:]
-        del file["landmarks"], file["trust"]
-        file["landmarks"], file["trust"] = whole[first : first + count], trust[first : first + count]
+    write_skeleton(recording, whole[first : first + count], trust[first : first + count])
     assert scored(recording)["mean_mm"] == pytest.approx(5)
     truth = load_truth(recording / "truth.h5")
     write_motion(MarkerSeries(truth.names, truth.positions, RATE, up="z"), recording / "truth.csv")
