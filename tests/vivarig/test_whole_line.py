@@ -74,7 +74,7 @@ def test_a_stage_by_itself_makes_the_same_bytes_on_any_number_of_threads(finishe
     shutil.copytree(finished, place)
     with threadpool_limits(limits=2, user_api="blas"):
         assert main(["skeleton", str(place)]) == 0
-    assert not differences(place, finished)
+    assert set(differences(place, finished)) <= {"results/stages.json"}  # which says how the stage was run
 
 
 def test_killed_while_tracking(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
