@@ -105,6 +105,9 @@ def test_tracked_frames_become_key_poses(worm, capsys):
     with create_results(recording / "results" / "track.h5", stage="track", parameters={}) as file:
         file["quad_names"] = text_array(list(keys.rig.quad_names))
         file["rotations"], file["centres"], file["trust"] = keys.rotations, keys.centres, trust
+        file["residual"], file["agreement"] = np.zeros(30), np.ones(30)
+        file["marker_names"], file["markers"] = text_array(["tip"]), np.zeros((30, 1, 3))
+        file["faces"] = np.array([[0, 1, 2]])
     base = ["train", "--rig", str(worm / "worm.toml"), "--recording", str(recording), "-o", str(worm / "prior.npz")]
     base += ["--latent", "2", "--linear"]
     assert main([*base, "--frames", "1,5,9,13,28", "--save-poses", str(worm / "few.toml")]) == 0

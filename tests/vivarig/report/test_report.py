@@ -30,10 +30,9 @@ HOSTILE = "<script>alert(1)</script> & co"
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small recording with silhouettes and hulls, under a hostile name."""
+    """A small recording with silhouettes and hulls."""
     place = tmp_path_factory.mktemp("report") / "r"
-    cut = cut_recording(place, frames=3, cameras=3)
-    save_recording(replace(cut, name=HOSTILE))
+    cut_recording(place, frames=3, cameras=3)
     run_recording(load_recording(place), RunOptions("hull"))
     return place
 
@@ -42,12 +41,22 @@ def test_page_is_self_contained_escaped_and_the_same_twice(recording: Path, tmp_
     page = tmp_path / "report.html"
     assert main(["report", str(recording), "--output", str(page)]) == 0
     text = page.read_text()
-    assert "<script" not in text and "&lt;script&gt;" in text
     assert not re.search(r'(src|href)="(?!data:)', text), "nothing is fetched from elsewhere"
     assert text.count('<img src="data:image') >= 3
     first = page.read_bytes()
     build_report(load_recording(recording), page)
     assert page.read_bytes() == first
+
+
+def test_a_hostile_name_is_refused_and_would_be_escaped(recording: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    build_report(replace(load_recording(recording), name=HOSTILE), page)
+    text = page.read_text()
+    assert "<script" not in text and "&lt;script&gt;" in text
+    with pytest.raises(InputError, match="name"):
+        shutil.copytree(recording, tmp_path / "copy")
+        save_recording(replace(load_recording(tmp_path / "copy"), name=HOSTILE))
+        load_recording(tmp_path / "copy")
 
 
 def test_a_browser_draws_it(recording: Path, tmp_path: Path) -> None:
