@@ -66,7 +66,13 @@ class ClusterTrust:
     def check(self, address: str) -> None:
         """Refuse a plain address of another machine unless that was said to be right."""
         scheme, _, rest = address.rpartition("://")
-        host = urlsplit(f"//{rest}").hostname or ""
+        try:
+            parts = urlsplit(f"//{rest}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if host is None or port is None:
+            raise InputError(f"--cluster wants an address like tcp://login1:8786, got {address!r}")
         if self.certificates is not None and scheme != "tls":
             raise InputError(f"--cluster {address}: with --cluster-security the address begins with tls://")
         if self.certificates is None and scheme == "tls":
