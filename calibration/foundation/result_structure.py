@@ -48,7 +48,7 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
     },
     "xray track": {
         "names": ("s", "B"), "cameras": ("s", "C"), "pixels": ("f", "T C B 2"), "covariance": ("f", "T C B 2 2"),
-        "status": ("i", "T C B"), "sigma": ("f", "T C B"), "contrast": ("f", "T C B"),
+        "status": ("i", "T C B"), "sigma": ("f", "C B"), "contrast": ("f", "C B"),
     },
     "simulate": {
         "joints/names?": ("s", "J"), "joints/positions?": ("f", "T J 3"), "joints/rotations?": ("f", "T J 4"),

@@ -50,6 +50,7 @@ from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space,
 from skeleton.pose_spaces.rotation_tree import RotationTree
 from tracking.beads.store import load_maps, load_tracks
 from tracking.beads.xmalab_files import read_deeplabcut, read_points_2d, read_points_3d, read_rigid_body
+from tracking.priors.cmu import FILE, load_cmu
 from tracking.priors.files import load_prior
 from tracking.priors.key_poses import load_key_poses, save_key_poses
 from tracking.priors.training_poses import TrainingPoses
@@ -350,6 +351,17 @@ def _subjects() -> None:
         "keys", keys, lambda p: load_key_poses(p / "keys.toml", load_quad_rig(p / "quads.toml")), ("load_key_poses",)
     )
     READERS["prior"] = Reader("a.npz", prior, read_prior, ("load_prior", "read_npz"))
+    READERS["cmu table"] = Reader("cmu", _cmu_table, lambda p: load_cmu(p).roots, ("load_cmu",))
+
+
+def _cmu_table(path: Path) -> None:
+    path.mkdir()
+    names = np.array([f"{joint}.{axis}rotation" for joint in ("Hips", "LeftUpLeg") for axis in "ZYX"])
+    np.savez(
+        path / FILE, channels=names, angles_centideg=np.ones((4, 6), np.int16), root_position=np.ones((4, 3)),
+        clip=np.array(["01_01"]), subject=np.array(["001"]), first=np.array([0]), frames=np.array([4]),
+        offset_subject=np.array(["001"]), offsets=np.ones((1, 38, 3)),
+    )  # fmt: skip
 
 
 def _spaces() -> None:
@@ -457,8 +469,8 @@ def _read_results(path: Path) -> Any:
 def _tracks(path: Path) -> None:
     _made(path, "xray track", {
         "names": text_array(["b"]), "cameras": text_array(["x1", "x2"]), "pixels": np.ones((4, 2, 1, 2)),
-        "covariance": np.ones((4, 2, 1, 2, 2)), "status": np.ones((4, 2, 1), np.uint8), "sigma": np.ones((4, 2, 1)),
-        "contrast": np.ones((4, 2, 1)),
+        "covariance": np.ones((4, 2, 1, 2, 2)), "status": np.ones((4, 2, 1), np.uint8), "sigma": np.ones((2, 1)),
+        "contrast": np.ones((2, 1)),
     })  # fmt: skip
 
 

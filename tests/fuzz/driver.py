@@ -116,6 +116,7 @@ def seeds(folder: Path, names: list[str]) -> dict[str, Path]:
         if child == 0:
             try:
                 READERS[name].make(found[name])
+                outcome(READERS[name], found[name])  # compiled code is made and kept now, outside the limits
             finally:
                 os._exit(0)
         os.waitpid(child, 0)

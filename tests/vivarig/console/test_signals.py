@@ -24,6 +24,8 @@ def test_signals_end_a_run_at_any_moment(tmp_path: Path, number: int, code: int,
     child = subprocess.Popen(
         [sys.executable, "-c", hello, str(tmp_path / "a")],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        # a shell that starts the tests in the background has them ignore Ctrl-C, and a child would inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert child.stdout is not None and child.stdout.readline() == "up\n"
     time.sleep(0.05 + after)
