@@ -158,9 +158,12 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=20000, help="damaged files over all readers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="readers whose name holds this")
+    parser.add_argument("--names", default="", help="these readers alone, separated by commas")
     parser.add_argument("--keep", type=Path, default=None, help="folder for the files that did harm")
     args = parser.parse_args()
     names = [name for name in READERS if args.only in name]
+    if args.names:
+        names = args.names.split(",")
     counts = fuzz(names, max(1, args.files // len(names)), args.seed, args.keep)
     total: Counter[str] = sum(counts.values(), Counter())
     for name, one in counts.items():
