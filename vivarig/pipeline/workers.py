@@ -26,6 +26,10 @@ __all__ = ["Inline", "LocalWorkers", "receive", "send"]
 _TRIES = 3
 _ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LENGTH = struct.Struct("<Q")
+#: Ctrl-C goes to the parent's whole group: it is ignored before the imports, which take a second.
+_WORKER = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from vivarig.pipeline.worker import main; main()"
+)
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
@@ -170,7 +174,7 @@ def _start() -> subprocess.Popen[bytes]:
         environment[name] = "1"
     environment["PYTHONPATH"] = os.pathsep.join([place or os.getcwd() for place in sys.path])
     return subprocess.Popen(
-        [sys.executable, "-m", "vivarig.pipeline.worker"],
+        [sys.executable, "-c", _WORKER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
