@@ -98,7 +98,7 @@ def kernels(crane: Crane, cage_rig: CageRig) -> dict[str, float]:
     ours = best_time(lambda: green_coordinates(points, cage.vertices, cage.faces), 3)
     loop = best_time(lambda: green_by_numpy(points, cage.vertices, cage.faces), 1)
     binding = np.hstack(green_coordinates(points, cage.vertices, cage.faces)).astype(np.float32)
-    deform = best_time(lambda: cage_rig.deform(binding, cage_rig.rig.rest), 20)
+    deform = best_time(lambda: cage_rig.deform(binding, cage_rig.quads.rest), 20)
     return {"green_speed_vs_numpy": loop / ours, "deform_hz": 1.0 / deform}
 
 

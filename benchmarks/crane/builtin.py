@@ -54,7 +54,7 @@ def upright(crane: Crane, views: int) -> tuple[Rig, Floats]:
 
 def rest_places(cage_rig: CageRig, points: Floats, pose: QuadPose) -> Floats:
     """Return the places (P, 3) in the rest cage whose points a pose carries to ``points``, by Newton steps."""
-    rest = cage_rig.rig
+    rest = cage_rig.quads
     nearest = np.argmin(np.linalg.norm(points[:, None] - pose.centres[None], axis=2), axis=1)
     back = np.swapaxes(pose.rotations[nearest], -1, -2)
     local = np.einsum("pij,pj->pi", back, points - pose.centres[nearest])

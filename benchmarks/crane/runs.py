@@ -93,7 +93,7 @@ class CraneSubject:
     def prior(self, kind: str = "linear", latent: int = LATENT) -> LinearPrior | GplvmPrior:
         """A prior of the key poses, ``kind`` "linear" or "gplvm"."""
         rotations, centres = np.array([p.rotations for p in self.keys]), np.array([p.centres for p in self.keys])
-        rig = self.cage_rig.rig
+        rig = self.cage_rig.quads
         chart = fit_pose_chart(rotations, centres, root=rig.root)
         vectors = chart.to_vector(rotations, centres)[1]
         if kind == "linear":
@@ -128,7 +128,7 @@ def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[i
     def away(frame: int, pose: QuadPose) -> float:
         return float(np.linalg.norm(cage_rig.deform(binding, pose) - crane.vertices[frame], axis=1).mean())
 
-    pose = cage_rig.rig.rest
+    pose = cage_rig.quads.rest
     # From the template's own frame to the first key frame the body moves far: go there in steps.
     for frame in range(0, frames[0], 8):
         pose = fitted(frame, pose)

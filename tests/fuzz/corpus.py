@@ -319,10 +319,10 @@ def _subjects() -> None:
         save_subject(builtin_subject("mouse"), path)
 
     def quads(path: Path) -> None:
-        save_quad_rig(builtin_subject("mouse").cage_rig.rig, path)
+        save_quad_rig(builtin_subject("mouse").cage_rig.quads, path)
 
     def keys(path: Path) -> None:
-        rig = builtin_subject("mouse").cage_rig.rig
+        rig = builtin_subject("mouse").cage_rig.quads
         path.mkdir()
         save_quad_rig(rig, path / "quads.toml")
         save_key_poses(

@@ -111,10 +111,10 @@ def scan_subject(name: str, vertices: Floats, faces: Ints, fitted: ScanFit) -> t
     """
     faces = require_closed(vertices, faces, f"subject '{name}'")
     known = fitted.subject
-    rest = _stretched_rest(known.cage_rig.rig, fitted.pose)
+    rest = _stretched_rest(known.cage_rig.quads, fitted.pose)
     template = _carried_back(vertices, faces, fitted, rest)
     size = float(np.linalg.norm(np.ptp(template, axis=0)))
-    rig = replace(known.cage_rig.rig, name=name, centres=rest.centres)
+    rig = replace(known.cage_rig.quads, name=name, centres=rest.centres)
     enclosure = enclose(rig, template, margin=MARGIN * size, step=0.003 * size)
     template, drawn = drawn_in(template, enclosure, 0.3 * MARGIN * size, what=f"subject '{name}'")
     own = _matching(

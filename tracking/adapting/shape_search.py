@@ -276,7 +276,7 @@ def _effects(shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig
         longer: the quads at rest with each part lengthened.
     """
     subject = shaped.subject
-    rig = subject.cage_rig.rig
+    rig = subject.cage_rig.quads
     carriers = subject.cage_rig.carriers(pose)
     local = shaped.gradients @ carriers  # (3, V, 3): where the rest axes go
     by_girth = np.einsum("kvi,ivj->kvj", grown, local)

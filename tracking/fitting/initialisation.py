@@ -120,7 +120,7 @@ class Finder:
         which = spread(prior.training_poses, poses)
         self._latents = prior.training_latents[which]
         roots = prior.training_roots if isinstance(prior, GplvmPrior) else None
-        rest = solver.cage_rig.rig
+        rest = solver.cage_rig.quads
         #: (n, 3, 3) how the root stands in each pose: an animal that rears is not turned about the vertical alone.
         self._stands = np.repeat(rest.rotations[rest.root][None], len(which), axis=0) if roots is None else roots[which]
         self._mesh = MeshEdges.of(solver.coarse.faces)

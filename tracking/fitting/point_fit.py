@@ -47,8 +47,8 @@ def fit_to_points(
     seen = np.isfinite(target).all(axis=1)
     rows, target = np.ascontiguousarray(binding[seen], np.float64), target[seen]
     pose = start
-    size = float(np.mean(np.linalg.norm(cage_rig.rig.corners, axis=-1)))
-    metric = np.tile(np.repeat([size**2, 1.0], 3), len(cage_rig.rig))
+    size = float(np.mean(np.linalg.norm(cage_rig.quads.corners, axis=-1)))
+    metric = np.tile(np.repeat([size**2, 1.0], 3), len(cage_rig.quads))
     cost = _cost(cage_rig, rows, target, pose, rigidity, robust)
     for _ in range(iterations):
         jacobian = cage_rig.point_jacobian(rows, cage_rig.derivatives(pose)).reshape(3 * len(rows), -1)
@@ -56,7 +56,7 @@ def fit_to_points(
         weights = np.repeat(1.0 / np.sqrt(1.0 + np.sum(residual**2, axis=1) / robust**2), 3)
         weighted = jacobian * weights[:, None]
         hessian, gradient = weighted.T @ jacobian, weighted.T @ residual.ravel()
-        rigidity_term(cage_rig.rig, pose).add_to(hessian, gradient, len(rows) / len(cage_rig.rig) * rigidity)
+        rigidity_term(cage_rig.quads, pose).add_to(hessian, gradient, len(rows) / len(cage_rig.quads) * rigidity)
         while True:
             step: Floats = np.linalg.solve(
                 hessian + damping * len(rows) / len(metric) * np.diag(metric), -gradient
@@ -78,5 +78,5 @@ def _cost(cage_rig: CageRig, rows: Floats, target: Floats, pose: QuadPose, rigid
     squares = np.sum((cage_rig.deform(rows, pose) - target) ** 2, axis=1)
     # 2 s^2 (sqrt(1 + d^2 / s^2) - 1), written so that it becomes d^2 where s is infinite
     fit = float(np.sum(2.0 * squares / (1.0 + np.sqrt(1.0 + squares / robust**2))))
-    rigid = rigidity_term(cage_rig.rig, pose).cost
-    return fit + len(rows) / len(cage_rig.rig) * rigidity * rigid
+    rigid = rigidity_term(cage_rig.quads, pose).cost
+    return fit + len(rows) / len(cage_rig.quads) * rigidity * rigid

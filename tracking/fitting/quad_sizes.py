@@ -28,8 +28,8 @@ LONGEST = 0.1
 
 def resized(cage_rig: CageRig, scales: Floats) -> CageRig:
     """Return quads whose width and height are scaled by (Q, 2), on the same rest cage."""
-    extents = cage_rig.rig.extents * np.repeat(np.asarray(scales), 2, axis=1)
-    return CageRig(replace(cage_rig.rig, extents=extents), cage_rig.cage)
+    extents = cage_rig.quads.extents * np.repeat(np.asarray(scales), 2, axis=1)
+    return CageRig(replace(cage_rig.quads, extents=extents), cage_rig.cage)
 
 
 def fit_sizes(
@@ -64,7 +64,7 @@ def fit_sizes(
     Returns:
         The quads with fitted sizes, and the poses.
     """
-    logs = np.zeros(2 * len(cage_rig.rig))
+    logs = np.zeros(2 * len(cage_rig.quads))
     poses = list(starts)
     # One point counts as a share of an independent one.
     share = independent / (len(binding) * sigma**2)
@@ -99,7 +99,7 @@ def _reduced(
 def _size_jacobian(cage_rig: CageRig, binding: Floats, pose: QuadPose) -> Floats:
     """(3 P, 2 Q) derivative of bound points by the logarithms of width and height, by differences of the carriers."""
     base = cage_rig.carriers(pose)
-    count = 2 * len(cage_rig.rig)
+    count = 2 * len(cage_rig.quads)
     columns = np.empty((count, *base.shape))
     for index in range(count):
         scales = np.ones(count)

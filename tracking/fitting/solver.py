@@ -133,7 +133,7 @@ class FrameSolver:
         Raises:
             InputError: the prior is of another rig, or the template is not closed.
         """
-        require_rig(prior, cage_rig.rig.name, cage_rig.rig.quad_names)
+        require_rig(prior, cage_rig.quads.name, cage_rig.quads.quad_names)
         self.cage_rig = cage_rig
         self.template = template
         self.prior = prior
@@ -147,12 +147,12 @@ class FrameSolver:
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
         self.unit = float(np.linalg.norm(high - low)) / 2000.0
         self.pairs = fit_pair_prior(
-            cage_rig.rig,
+            cage_rig.quads,
             prior,
             shift_floor=self.settings.pair_shift * self.unit,
             turn_floor=self.settings.pair_turn,
         )
-        corners = np.linalg.norm(cage_rig.rig.corners, axis=-1).mean(axis=1)
+        corners = np.linalg.norm(cage_rig.quads.corners, axis=-1).mean(axis=1)
         metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
         self._metric = metric.ravel() / self.unit**2
 
@@ -288,7 +288,7 @@ class FrameSolver:
     ) -> tuple[System, Floats]:
         """Normal equations of the outlines around a pose, and their residuals, mm."""
         rows = self._outline_rows(level, packed, pose, scale)
-        system = System.empty(len(self.cage_rig.rig), self.prior.latent_dim)
+        system = System.empty(len(self.cage_rig.quads), self.prior.latent_dim)
         size = rows.jacobian.shape[1]
         system.hessian[:size, :size] = rows.jacobian.T @ rows.jacobian
         system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
@@ -340,7 +340,7 @@ class FrameSolver:
 
     def stepped(self, observation: Observation, fit: FrameFit, step: Floats) -> FrameFit:
         """Take a step (n,) of `tracking.fitting.joint_fit` from a fit, as `block` returned it."""
-        size = 6 * len(self.cage_rig.rig)
+        size = 6 * len(self.cage_rig.quads)
         far = float(np.abs(step[:size].reshape(-1, 6)[:, :3]).max())
         step = step * min(1.0, 0.5 / max(far, 1e-9))
         pose = moved(fit.pose, step[:size])
@@ -357,7 +357,7 @@ class FrameSolver:
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
         """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
-        quads = 6 * len(self.cage_rig.rig)
+        quads = 6 * len(self.cage_rig.quads)
         system, _ = self._data_system(self._coarse, packed, pose, scale)
         basis = latent_basis(self.prior, pose, latent)
         hessian = basis.T @ system.hessian[:quads, :quads] @ basis
@@ -391,7 +391,7 @@ class FrameSolver:
                 turn_sigma=expected.turn_sigma,
             )
         size = len(gradient)
-        latent_start = 6 * len(self.cage_rig.rig)
+        latent_start = 6 * len(self.cage_rig.quads)
         hessian[np.arange(size), np.arange(size)] += self._damping(hessian)
         factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
         step = cho_solve(factor, -gradient, check_finite=False)
@@ -409,7 +409,7 @@ class FrameSolver:
         scales: tuple[float, ...],
     ) -> tuple[QuadPose, Floats, _Evaluation]:
         """Go down the gradient with momentum and one rate per unknown (Adam), for comparison with Gauss-Newton."""
-        quads = 6 * len(self.cage_rig.rig)
+        quads = 6 * len(self.cage_rig.quads)
         # A step is at most about 3 thousandths of the size, or 0.1 of a training pose's spread.
         rate = np.concatenate([3.0 / np.sqrt(self._metric), np.full(self.prior.latent_dim, 0.1)])
         slope, square = np.zeros(len(rate)), np.zeros(len(rate))
@@ -440,7 +440,7 @@ class FrameSolver:
         at = self.prior.evaluate(latent)
         # Without a prior the distance from it is still told, its pull is not added.
         departure = prior_term(
-            system if self.use_prior else System.empty(len(self.cage_rig.rig), self.prior.latent_dim),
+            system if self.use_prior else System.empty(len(self.cage_rig.quads), self.prior.latent_dim),
             self.prior.chart,
             at,
             pose,
@@ -452,7 +452,7 @@ class FrameSolver:
             if settings.pair_weight > 0:
                 self.pairs.term(pose).add_to(system.hessian, system.gradient, settings.pair_weight)
         rigidity_term(
-            self.cage_rig.rig,
+            self.cage_rig.quads,
             pose,
             bend=settings.bend / unit,
             length=settings.length / unit,
@@ -470,7 +470,7 @@ class FrameSolver:
 
     def _curvature(self, at: _Evaluation) -> Singles:
         """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""
-        quads = 6 * len(self.cage_rig.rig)
+        quads = 6 * len(self.cage_rig.quads)
         hessian = at.system.hessian[:quads, :quads]
         if self.use_prior and self.prior.latent_dim:
             cross = at.system.hessian[:quads, quads:]

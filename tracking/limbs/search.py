@@ -46,7 +46,7 @@ class LimbSearch:
         identity = RigidTransform(np.eye(3), np.zeros(3))
         rotations, centres = prior.chart.from_vector(identity, prior.training_poses)
         self._known = [self._candidates(limb, rotations, centres) for limb in range(len(evidence.limbs))]
-        rest = solver.cage_rig.rig
+        rest = solver.cage_rig.quads
         self._points: list[tuple[Floats, Floats]] = []
         for limb, chain in enumerate(evidence.limbs.chains):
             own = np.flatnonzero(evidence.of_vertex == limb)

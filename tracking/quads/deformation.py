@@ -55,11 +55,11 @@ class CageRig:
     """A rig of quads with its cage.
 
     Attributes:
-        rig: the quads at rest.
+        quads: the quads at rest.
         cage: their cage.
     """
 
-    rig: QuadRig
+    quads: QuadRig
     cage: Cage
 
     @classmethod
@@ -79,16 +79,16 @@ class CageRig:
         outside = np.flatnonzero(depth < margin)
         if len(outside):
             worst = int(np.argmin(depth))
-            quads = sorted({self.rig.quad_names[v // 4] for v in self.cage.faces[face[worst]]})
+            quads = sorted({self.quads.quad_names[v // 4] for v in self.cage.faces[face[worst]]})
             raise InputError(
-                f"rig '{self.rig.name}': {len(outside)} of {len(points)} {what} are not inside the cage by "
+                f"rig '{self.quads.name}': {len(outside)} of {len(points)} {what} are not inside the cage by "
                 f"{margin:g} mm (worst {depth[worst]:.1f} mm, near quads {', '.join(quads)}); enlarge those quads"
             )
         return np.hstack(green_coordinates(points, self.cage.vertices, self.cage.faces))
 
     def carriers(self, pose: QuadPose) -> Floats:
         """Return the (4 Q + F, 3) carriers in a pose: cage vertices, then stretched normals, mm and 1."""
-        vertices = self.rig.posed_corners(pose).reshape(-1, 3)
+        vertices = self.quads.posed_corners(pose).reshape(-1, 3)
         normals = np.empty((len(self.cage.faces), 3))
         _stretched_normals(vertices, self.cage.faces, self._rest_faces, normals)
         return np.concatenate([vertices, normals])
@@ -99,7 +99,7 @@ class CageRig:
 
     def derivatives(self, pose: QuadPose) -> CarrierDerivatives:
         """Return the derivatives of the carriers in a pose."""
-        corners = self.rig.posed_corners(pose)
+        corners = self.quads.posed_corners(pose)
         arms = (corners - np.asarray(pose.centres)[:, None, :]).reshape(-1, 3)
         starts, columns, slots = self._incidence
         blocks = np.zeros((len(columns), 18))
@@ -108,7 +108,7 @@ class CageRig:
 
     def point_jacobian(self, binding: Floats, derivatives: CarrierDerivatives) -> Floats:
         """Return the (P, 3, 6 Q) derivative of bound points."""
-        result = np.empty((len(binding), len(self.rig), 18))
+        result = np.empty((len(binding), len(self.quads), 18))
         _gather(
             np.ascontiguousarray(binding, np.float64),
             derivatives.starts,
@@ -116,7 +116,7 @@ class CageRig:
             derivatives.blocks,
             result,
         )
-        return result.reshape(len(binding), len(self.rig), 3, 6).transpose(0, 2, 1, 3).reshape(len(binding), 3, -1)
+        return result.reshape(len(binding), len(self.quads), 3, 6).transpose(0, 2, 1, 3).reshape(len(binding), 3, -1)
 
     def outline_jacobian(
         self, binding: Singles, pairs: Ints, directions: Floats, scale: Floats, derivatives: CarrierDerivatives
@@ -135,15 +135,15 @@ class CageRig:
         starts, columns = derivatives.starts, derivatives.columns
         blocks = derivatives.blocks.astype(np.float32)
         along = (0.5 * scale[:, None] * directions).astype(np.float32)
-        result = np.empty((len(pairs), 6 * len(self.rig)), np.float32)
+        result = np.empty((len(pairs), 6 * len(self.quads)), np.float32)
         # A few hundred rows at a time stay in the processor's cache.
         rows = np.empty((min(ROWS, len(pairs)), len(columns)), np.float32)
-        by_quad = np.empty((len(self.rig), len(rows), 18), np.float32)
+        by_quad = np.empty((len(self.quads), len(rows), 18), np.float32)
         for first in range(0, len(pairs), ROWS):
             count = min(ROWS, len(pairs) - first)
             part = slice(first, first + count)
             _middle_rows(binding, pairs[part], columns, rows)
-            for quad in range(len(self.rig)):
+            for quad in range(len(self.quads)):
                 span = slice(starts[quad], starts[quad + 1])
                 np.matmul(rows[:count, span], blocks[span], out=by_quad[quad, :count])
             _along(by_quad, along[part], result[part])
@@ -161,7 +161,7 @@ class CageRig:
     @cached_property
     def _incidence(self) -> tuple[Ints, Ints, Ints]:
         """Which carriers each quad moves (starts, columns), and where among them each face finds its vertices."""
-        count = len(self.rig)
+        count = len(self.quads)
         lists: list[list[int]] = [list(range(4 * quad, 4 * quad + 4)) for quad in range(count)]
         place = np.empty((len(self.cage.faces), 3), np.int64)
         for index, face in enumerate(self.cage.faces):

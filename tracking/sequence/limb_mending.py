@@ -33,7 +33,7 @@ class LimbMender:
     """Looks for the limbs of one solver's subject, ever more rarely while that is in vain."""
 
     def __init__(self, solver: FrameSolver) -> None:
-        self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.rig))
+        self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.quads))
         self.search = LimbSearch(self.evidence)
         count = len(self.evidence.limbs)
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)

@@ -40,7 +40,7 @@ def write_track(
     ``marker_limbs`` (M,), ``cage_joint_limbs`` (J,), and for the N joints ``limb_joint_names`` of the skeleton
     ``limb_joints`` (N, L): which limbs they depend on.
     """
-    rig = subject.cage_rig.rig
+    rig = subject.cage_rig.quads
     template = subject.template
     frames = len(track.trust)
     with create_results(path, stage="track", parameters=parameters) as file:
@@ -91,7 +91,7 @@ def write_track(
 
 def _write_limbs(file: h5py.File, track: Track, subject: Subject, solver: FrameSolver) -> Floats:
     """Write what is known of the limbs; return (T, M) what doubt adds to the markers' sigma, mm."""
-    limbs = limbs_of(subject.cage_rig.rig)
+    limbs = limbs_of(subject.cage_rig.quads)
     owner = limbs.of_points(subject.template.binding[subject.marker_vertices])
     doubt = limb_doubt(track.limb_record, unit=solver.unit)
     file["limb_names"] = text_array(list(track.limb_names))
@@ -112,7 +112,7 @@ def _write_limbs(file: h5py.File, track: Track, subject: Subject, solver: FrameS
 def _limbs_of_joints(limbs: Limbs, subject: Subject) -> Bools:
     """(N, L) which limbs each joint of the skeleton depends on: its own, and where it hangs on another, that too."""
     skeleton = subject.bones.skeleton
-    held = attach_posed_quads(subject.cage_rig.rig, skeleton, subject.bones.pose)
+    held = attach_posed_quads(subject.cage_rig.quads, skeleton, subject.bones.pose)
     segment = np.where(held.share >= 0.5, held.distal, held.proximal)
     owner = np.zeros(len(skeleton.joints), np.int64)
     for joint, parent in enumerate(skeleton.parents):

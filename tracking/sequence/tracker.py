@@ -390,7 +390,7 @@ class Tracker:
             blocks.append(block)
             told.append(described)
         pull = np.tile(
-            np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3), len(solver.cage_rig.rig)
+            np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3), len(solver.cage_rig.quads)
         )
         weight = pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull))
         steps = joint_step(
@@ -404,7 +404,7 @@ class Tracker:
     def _collect(
         self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
     ) -> Track:
-        count, quads = len(fits), len(self.solver.cage_rig.rig)
+        count, quads = len(fits), len(self.solver.cage_rig.quads)
         views = len(fits[first].overlap)  # type: ignore[union-attr]
         rotations = np.full((count, quads, 3, 3), np.nan)
         centres = np.full((count, quads, 3), np.nan)

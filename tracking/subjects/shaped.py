@@ -59,7 +59,7 @@ class Shaper:
     def __init__(self, builtin: Subject) -> None:
         """Prepare what all shapes share."""
         self.builtin = builtin
-        self._attachment = attach_posed_quads(builtin.cage_rig.rig, builtin.bones.skeleton, builtin.bones.pose)
+        self._attachment = attach_posed_quads(builtin.cage_rig.quads, builtin.bones.skeleton, builtin.bones.pose)
         self._thinned = {
             id(template): _nearest(builtin.template.vertices, template.vertices)
             for template in (builtin.outline_template, builtin.step_template)
@@ -82,7 +82,7 @@ class Shaper:
         skeleton = actor.skeleton
         skin, pose = _posed_skin(actor)
         scaled = scaled_subject(builtin, shape.scale).cage_rig
-        rig = replace(scaled.rig, centres=self._centres(shape, skeleton, pose))
+        rig = replace(scaled.quads, centres=self._centres(shape, skeleton, pose))
         cage_rig = CageRig(rig, Cage(rig.posed_corners(rig.rest).reshape(-1, 3), scaled.cage.faces))
         stretch = _Stretch(scaled, shape.scale, cage_rig)
         _, landmarks = skeleton.landmarks(pose)
@@ -126,7 +126,7 @@ class Shaper:
         shape = shaped.shape
         longer = replace(shape, lengths=shape.lengths | {part: shape.lengths[part] * float(np.exp(step))})
         skeleton, pose = _posed(longer)
-        return replace(shaped.subject.cage_rig.rig, centres=self._centres(longer, skeleton, pose))
+        return replace(shaped.subject.cage_rig.quads, centres=self._centres(longer, skeleton, pose))
 
     def _centres(self, shape: BodyShape, skeleton: Skeleton, pose: Pose) -> Floats:
         """Centres (Q, 3) of the quads in the cage's pose: as far from their joints as the segment is longer, mm."""
@@ -135,7 +135,7 @@ class Shaper:
         length = np.array([factors[name] for name in skeleton.joint_names])
         # A quad before its joint lies on the segment before, one behind it on the segment after.
         along = np.where(known.share < 0.5, length[known.proximal], length[known.distal])
-        lever = self.builtin.cage_rig.rig.centres - rest.positions[0, known.distal]
+        lever = self.builtin.cage_rig.quads.centres - rest.positions[0, known.distal]
         return np.asarray(pose.positions[0, known.distal] + along[:, None] * lever)
 
     def _carried(self, template: Template, stretch: _Stretch, offsets: Floats) -> tuple[Template, Floats]:
@@ -178,8 +178,8 @@ class _Stretch:
     def places(self, binding: Floats) -> Floats:
         """Carry points bound to the built-in cage, rows (P, 4 Q + F), with the quads, (P, 3) mm."""
         columns = np.ones(binding.shape[1])
-        columns[4 * len(self.cage_rig.rig) :] = self.factor
-        return self.scaled.deform(binding * columns, self.cage_rig.rig.rest)
+        columns[4 * len(self.cage_rig.quads) :] = self.factor
+        return self.scaled.deform(binding * columns, self.cage_rig.quads.rest)
 
     def bind(self, places: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Bind points (P, 3) through what `places` says of them, drawn well into the cage.
@@ -187,7 +187,7 @@ class _Stretch:
         Returns:
             rows (P, 4 Q + F), and their derivatives (3, P, 4 Q + F) by the points' places.
         """
-        rig, cage = self.cage_rig.rig, self.cage_rig.cage
+        rig, cage = self.cage_rig.quads, self.cage_rig.cage
         room = 0.3 * MARGIN * float(np.linalg.norm(np.ptp(cage.vertices, axis=0)))
         enclosure = Enclosure(rig, cage, clearance(places, cage)[0], np.zeros_like(rig.extents))
         anchors = drawn_in(places, enclosure, room, what=f"body '{rig.name}'")[0]

@@ -150,7 +150,7 @@ def make_subject(
 
 def scaled_subject(subject: Subject, scale: float) -> Subject:
     """Return the subject with all lengths multiplied by one factor: the same coordinates, normals' share scaled."""
-    rig = subject.cage_rig.rig
+    rig = subject.cage_rig.quads
     cage = subject.cage_rig.cage
     grown = replace(rig, centres=rig.centres * scale, extents=rig.extents * scale)
     chart = replace(subject.prior.chart, length_scale=subject.prior.chart.length_scale * scale)
@@ -180,7 +180,7 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
     mesh = trimesh.Trimesh(subject.template.vertices, subject.template.faces, process=False)
     with atomic_path(folder / "template.ply") as temporary:
         mesh.export(temporary, file_type="ply", encoding="binary")
-    save_quad_rig(subject.cage_rig.rig, folder / "cage_quads.toml")
+    save_quad_rig(subject.cage_rig.quads, folder / "cage_quads.toml")
     save_prior(subject.prior, folder / "prior.npz")
     save_subject_skeleton(subject.bones, folder)
     with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:

@@ -85,13 +85,13 @@ def run(args: argparse.Namespace) -> CommandReport:
     lines = [
         f"subject {subject.name}: {args.folder}",
         f"  template of {len(subject.template.vertices)} vertices, {size[0]:.0f} x {size[1]:.0f} x {size[2]:.0f} mm, "
-        f"{len(subject.cage_rig.rig)} quads, {len(subject.marker_names)} markers, "
+        f"{len(subject.cage_rig.quads)} quads, {len(subject.marker_names)} markers, "
         f"prior of {len(subject.prior.training_poses)} poses in {subject.prior.latent_dim} dimensions",
         *extra,
     ]
     numbers |= {
         "vertices": len(subject.template.vertices),
-        "quads": len(subject.cage_rig.rig),
+        "quads": len(subject.cage_rig.quads),
         "markers": len(subject.marker_names),
         "latent_dim": subject.prior.latent_dim,
     }

@@ -112,7 +112,7 @@ def _other(findings: Findings, track: TrackFindings, chosen: Ints, onto: str) ->
     else:
         tracked = scaled_subject(tracked, float(parameters["scale"]))
     other = load_subject(onto, base=folder)
-    poses = transferred(tracked.cage_rig.rig, other.cage_rig.rig, rotations, centres)
+    poses = transferred(tracked.cage_rig.quads, other.cage_rig.quads, rotations, centres)
     binding = other.template.binding.astype(np.float32)
     return other.template.faces, (
         other.cage_rig.deform(binding, QuadPose(turns, places))

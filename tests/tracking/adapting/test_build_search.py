@@ -41,7 +41,7 @@ def test_a_stout_mouse_that_sits_is_found_with_its_build_and_heading() -> None:
     assert found.overlap > 0.85
     names = list(actor.skeleton.joint_names)
     truth = pose.positions[upright] - middle
-    quads = subject.cage_rig.rig.quad_names
+    quads = subject.cage_rig.quads.quad_names
     for quad, joint in (("head", "skull"), ("tail_base", "tail_2")):
         away = found.found[0].pose.centres[quads.index(quad)] - truth[names.index(joint)]
         assert np.linalg.norm(away) < 12.0  # the body from nose to tail base is 90 mm

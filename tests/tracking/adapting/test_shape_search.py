@@ -58,14 +58,14 @@ def test_every_segment_has_a_length_and_a_girth(body: str) -> None:
 def test_the_built_in_shape_is_the_built_in_subject() -> None:
     same = Shaper(human()).make(BodyShape.uniform("human", 1.0)).subject
     assert np.abs(same.template.binding - human().template.binding).max() < 1e-10
-    assert np.abs(same.cage_rig.rig.centres - human().cage_rig.rig.centres).max() < 1e-9
+    assert np.abs(same.cage_rig.quads.centres - human().cage_rig.quads.centres).max() < 1e-9
 
 
 def test_a_shaped_subject_stands_as_the_actor_of_that_shape() -> None:
     """At rest the cage carries every vertex to the actor's own skin, though much of it lies outside the cage."""
     stout = BodyShape("human", TRUTH.lengths, {part: 1.4 * factor for part, factor in TRUTH.girths.items()})
     subject = Shaper(human()).make(stout).subject
-    rest = subject.cage_rig.rig.rest
+    rest = subject.cage_rig.quads.rest
     assert np.abs(subject.cage_rig.deform(subject.template.binding, rest) - subject.template.vertices).max() < 1e-5
     assert np.abs(subject.cage_rig.deform(subject.joint_binding, rest) - subject.joint_points).max() < 1e-5
     assert subject.bones.lengths["left_knee"] == 0.98

@@ -42,11 +42,11 @@ def test_sizes_shared_by_several_poses_are_found_again() -> None:
     cage_rig, body = worm()
     binding = cage_rig.bind(np.array(body.vertices))
     scales = np.array([[1.0, 1.0], [1.12, 0.95], [0.92, 1.08], [1.0, 1.0]])
-    poses = [bent(cage_rig.rig, angle) for angle in (0.0, 0.25, -0.3, 0.45)]
+    poses = [bent(cage_rig.quads, angle) for angle in (0.0, 0.25, -0.3, 0.45)]
     thick = resized(cage_rig, scales)
     targets = [thick.deform(binding, pose) for pose in poses]
     found, _ = fit_sizes(cage_rig, binding, targets, poses, sigma=0.1, spread=0.3, rigidity=1e-8, rounds=8)
-    ratio = found.rig.extents[:, ::2] / cage_rig.rig.extents[:, ::2]
+    ratio = found.quads.extents[:, ::2] / cage_rig.quads.extents[:, ::2]
     np.testing.assert_allclose(ratio[1:3], scales[1:3], atol=0.01)
     assert found.cage is cage_rig.cage, "the rest cage, to which the template is bound, stays"
 
@@ -59,7 +59,7 @@ def test_the_spread_is_large_where_meshes_depart_from_the_template() -> None:
     out = np.array(body.vertex_normals)
     upper = rest[:, 2] > 90
     meshes = [rest + np.where(upper, rng.choice([-3.0, 3.0]), 0.0)[:, None] * out for _ in range(5)]
-    spread = outline_spread(cage_rig, rest, faces, binding, [cage_rig.rig.rest] * 5, meshes, radius=5.0)
+    spread = outline_spread(cage_rig, rest, faces, binding, [cage_rig.quads.rest] * 5, meshes, radius=5.0)
     np.testing.assert_allclose(np.median(spread[upper]), 3.0, atol=0.1)
     np.testing.assert_allclose(np.median(spread[~upper]), 0.0, atol=1e-6)
     small = coarse_template(cage_rig, Template(rest, faces, binding, spread), vertices=100)

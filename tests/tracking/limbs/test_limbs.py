@@ -30,7 +30,7 @@ def human() -> Subject:
 
 @cache
 def limbs() -> Limbs:
-    return limbs_of(human().cage_rig.rig)
+    return limbs_of(human().cage_rig.quads)
 
 
 def rig() -> Rig:
@@ -43,7 +43,7 @@ def rig() -> Rig:
 @cache
 def scene() -> tuple[QuadPose, tuple[Bools, ...]]:
     """A pose with an arm stretched out sideways, and its silhouettes."""
-    rest = human().cage_rig.rig.rest
+    rest = human().cage_rig.quads.rest
     pose = arm_turned(QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0)), 1.2)
     vertices = human().cage_rig.deform(human().outline_template.binding, pose)
     return pose, tuple(cast_masks(rig(), vertices, human().outline_template.faces))
@@ -131,7 +131,7 @@ def test_a_lost_arm_is_found_without_the_rest() -> None:
     tracker = Tracker(make_solver(human(), rig()), rig())
     start = arm_turned(pose, -1.2)
     lost = tracker.solver.fit(seen(), start, tracker.solver.prior.back(_vector(tracker, start)), latent_steps=False)
-    hand = human().cage_rig.rig.quad_names.index("left_hand")
+    hand = human().cage_rig.quads.quad_names.index("left_hand")
     assert np.linalg.norm(lost.pose.centres[hand] - pose.centres[hand]) > 200
     found = tracker.limbs.mended(seen(), lost)
     assert np.linalg.norm(found.pose.centres[hand] - pose.centres[hand]) < 60

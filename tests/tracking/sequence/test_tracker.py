@@ -60,7 +60,7 @@ def worm() -> tuple[CageRig, Template]:
 
 def bent(amount: float, lift: float) -> QuadPose:
     """The worm bent sideways and upwards, as a chain of turns."""
-    rest = worm()[0].rig
+    rest = worm()[0].quads
     rotations, centres = rest.rotations.copy(), rest.centres.copy()
     for way, quads in ((1, (3, 4)), (-1, (1, 0))):
         turn, last = np.eye(3), 2
@@ -78,7 +78,7 @@ def prior() -> LinearPrior:
     rotations, centres = np.array([p.rotations for p in poses]), np.array([p.centres for p in poses])
     chart = fit_pose_chart(rotations, centres, root=2)
     return fit_linear_prior(
-        chart.to_vector(rotations, centres)[1], 2, chart, rig_name="worm", quad_names=worm()[0].rig.quad_names
+        chart.to_vector(rotations, centres)[1], 2, chart, rig_name="worm", quad_names=worm()[0].quads.quad_names
     )
 
 
@@ -254,8 +254,8 @@ def test_jacobians_of_prior_pairs_and_rigidity_against_finite_differences() -> N
     assert departure == pytest.approx(np.sqrt(np.mean(away(pose) ** 2)))
     np.testing.assert_allclose(system.hessian, jacobian.T @ jacobian, rtol=1e-5, atol=1e-3)
     np.testing.assert_allclose(system.gradient, jacobian.T @ away(pose), rtol=1e-5, atol=1e-3)
-    pairs = fit_pair_prior(cage_rig.rig, prior(), shift_floor=4.0, turn_floor=0.04)
-    rig = cage_rig.rig
+    pairs = fit_pair_prior(cage_rig.quads, prior(), shift_floor=4.0, turn_floor=0.04)
+    rig = cage_rig.quads
     dense = pairs.term(pose).dense(len(rig))
     np.testing.assert_allclose(dense, numeric(lambda p: pairs.term(p).residual.ravel(), pose), atol=1e-5)
     term = rigidity_term(rig, pose)
@@ -272,7 +272,9 @@ def test_quads_fitted_to_points_reach_them() -> None:
     truth = placed(bent(0.4, 0.2), 0.5, (30.0, 0, 10.0))
     target = cage_rig.deform(template.binding, truth)
     target[::7] = np.nan
-    pose = fit_to_points(cage_rig, template.binding, target, placed(cage_rig.rig.rest, 0.3, (0.0, 0, 0)), rigidity=1e-9)
+    pose = fit_to_points(
+        cage_rig, template.binding, target, placed(cage_rig.quads.rest, 0.3, (0.0, 0, 0)), rigidity=1e-9
+    )
     assert error_mm(pose, truth) < 0.05
 
 

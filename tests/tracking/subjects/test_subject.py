@@ -23,7 +23,7 @@ def mouse() -> Subject:
 
 def test_cage_holds_the_template_and_carries_it_unchanged_at_rest() -> None:
     subject = mouse()
-    rig = subject.cage_rig.rig
+    rig = subject.cage_rig.quads
     np.testing.assert_allclose(
         subject.cage_rig.deform(subject.template.binding, rig.rest), subject.template.vertices, atol=1e-8
     )
@@ -51,7 +51,7 @@ def test_a_scaled_subject_deforms_as_the_original_times_the_scale() -> None:
     subject = mouse()
     grown = scaled_subject(subject, 1.2)
     np.testing.assert_allclose(
-        grown.cage_rig.deform(grown.template.binding, grown.cage_rig.rig.rest),
+        grown.cage_rig.deform(grown.template.binding, grown.cage_rig.quads.rest),
         1.2 * subject.template.vertices,
         atol=1e-8,
     )
@@ -67,7 +67,7 @@ def test_subject_folder_round_trip(tmp_path: Path) -> None:
     assert back.marker_names == subject.marker_names and back.body == "mouse"
     np.testing.assert_allclose(back.template.vertices, subject.template.vertices)
     # The cage may split a flat side along its other diagonal; what it carries stays.
-    carried = back.cage_rig.deform(back.joint_binding, back.cage_rig.rig.rest)
+    carried = back.cage_rig.deform(back.joint_binding, back.cage_rig.quads.rest)
     np.testing.assert_allclose(carried, subject.joint_points, atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_a_stout_body_gets_a_cage_that_survives_its_file(tmp_path: Path) -> None
     back = load_subject(str(tmp_path / "stout"))
     # Flat sides may be split along their other diagonal; what they carry stays inside and comes back.
     np.testing.assert_allclose(
-        back.cage_rig.deform(back.template.binding, back.cage_rig.rig.rest), stout.template.vertices, atol=1e-4
+        back.cage_rig.deform(back.template.binding, back.cage_rig.quads.rest), stout.template.vertices, atol=1e-4
     )
 
 

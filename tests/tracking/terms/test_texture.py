@@ -57,7 +57,7 @@ def limb() -> tuple[CageRig, Template]:
 
 def rolled(amount: float, shift: float = 0.0, twist: float = 0.0) -> QuadPose:
     """The limb turned about its axis by ``amount`` rad, its far end by ``twist`` more, and moved."""
-    rest = limb()[0].rig
+    rest = limb()[0].quads
     turns = rotation_from_vector((amount + np.linspace(0, twist, 4))[:, None] * np.array([0.0, 0, 1]))
     return QuadPose(turns @ rest.rotations, rest.centres + np.array([shift, 0.0, 0.0]))
 
@@ -69,7 +69,7 @@ def prior() -> LinearPrior:
     rotations, centres = np.array([p.rotations for p in poses]), np.array([p.centres for p in poses])
     chart = fit_pose_chart(rotations, centres, root=0)
     return fit_linear_prior(
-        chart.to_vector(rotations, centres)[1], 1, chart, rig_name="limb", quad_names=limb()[0].rig.quad_names
+        chart.to_vector(rotations, centres)[1], 1, chart, rig_name="limb", quad_names=limb()[0].quads.quad_names
     )
 
 
@@ -111,7 +111,7 @@ def filmed(contrast: float) -> FeatureTracks:
 
 def roll(pose: QuadPose) -> float:
     """Turn of the limb's middle about its axis, degrees."""
-    rest = limb()[0].rig
+    rest = limb()[0].quads
     return float(np.degrees(vector_from_rotation(pose.rotations[1] @ rest.rotations[1].T)[2]))
 
 

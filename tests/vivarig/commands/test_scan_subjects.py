@@ -172,7 +172,7 @@ def test_tracked_frames_become_key_poses_that_train_a_prior(mouse: tuple[Path, A
     assert text.count("[[pose]]") == 3 and 'source = "walk:1"' in text
     with h5py.File(place / "walk" / "results" / "track.h5") as file:
         truth = file["centres"][1]
-    known = load_key_poses(keys, load_subject(str(place / "m11")).cage_rig.rig)
+    known = load_key_poses(keys, load_subject(str(place / "m11")).cage_rig.quads)
     np.testing.assert_allclose(known.centres[1], truth, atol=1e-3)
     # Edited by hand, they are trained on again.
     assert main([*words, "--key-poses", str(keys)]) == 0
