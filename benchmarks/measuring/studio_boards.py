@@ -12,6 +12,7 @@ import numpy as np
 from calibration.boards.board import Board
 from calibration.bundle.adjustment import Bundle, adjust
 from calibration.bundle.parameters import Freedom
+from calibration.cameras.camera_row import DISTORTION, FOCAL, FX, K1, K3, PRINCIPAL_POINT, ROTATION, SKEW, TRANSLATION
 from calibration.geometry.transforms import fit_rigid, rotation_from_vector, vector_from_rotation
 
 __all__ = ["studio_coverage"]
@@ -51,10 +52,10 @@ def studio_coverage(seeds: int, frames: int = 200) -> dict[str, float]:
                     rotation_from_vector(rng.normal(0, 0.01, 3)) @ pose.rotation,
                     pose.translation + rng.normal(0, 10, 3),
                 )
-            rows[c, 20:29], rows[c, 29:32] = pose.rotation.ravel(), pose.translation
-            rows[c, 1:3] *= 1 + rng.normal(0, 0.02)
-            rows[c, 3:5] = 639.5, 511.5
-            rows[c, 6:20] = 0.0
+            rows[c, ROTATION], rows[c, TRANSLATION] = pose.rotation.ravel(), pose.translation
+            rows[c, FOCAL] *= 1 + rng.normal(0, 0.02)
+            rows[c, PRINCIPAL_POINT] = 639.5, 511.5
+            rows[c, DISTORTION] = 0.0
         placed = [first @ poses[f] for f in targets.frame]
         solution = adjust(
             Bundle(
@@ -75,11 +76,11 @@ def studio_coverage(seeds: int, frames: int = 200) -> dict[str, float]:
             true, row, sd = rig[c], solution.bundle.rows[c], solution.camera_sd(c)
             k = true.lens.intrinsics
             truth = np.array([k[0, 0], k[1, 1], k[0, 2], k[1, 2], *true.lens.distortion[:4]])
-            got = np.concatenate([row[1:5], row[6:10]])
+            got = np.concatenate([row[FX:SKEW], row[K1:K3]])
             z += ((got - truth) / sd[[0, 1, 2, 3, 5, 6, 7, 8]]).tolist()
             f.append(np.abs(got[:2] / truth[:2] - 1).max())
             c_px.append(np.abs(got[2:4] - truth[2:4]).max())
-            rotation, t = row[20:29].reshape(3, 3), row[29:32]
+            rotation, t = row[ROTATION].reshape(3, 3), row[TRANSLATION]
             found.append(-rotation.T @ t)
             if c:
                 relative = true.camera_from_world @ first.inverse()

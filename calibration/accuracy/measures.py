@@ -10,6 +10,7 @@ from calibration.boards.sightings import Sightings
 from calibration.bundle.adjustment import OUTLIER_SIGMAS, BundleSolution, adjust, robust_sigma
 from calibration.bundle.parameters import LensPrior
 from calibration.cameras.camera import LensCamera
+from calibration.cameras.camera_row import ROTATION, TRANSLATION
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.arrays import Bools, Floats, Ints
@@ -227,7 +228,7 @@ def _own_views(solution: RigSolution, mask: Bools) -> tuple[LensPrior, ...]:
 
 
 def _centres(rows: Floats) -> Floats:
-    return np.asarray(-np.einsum("cji,cj->ci", rows[:, 20:29].reshape(-1, 3, 3), rows[:, 29:32]))
+    return np.asarray(-np.einsum("cji,cj->ci", rows[:, ROTATION].reshape(-1, 3, 3), rows[:, TRANSLATION]))
 
 
 @dataclass(frozen=True, eq=False)

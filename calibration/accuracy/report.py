@@ -14,7 +14,9 @@ from calibration.accuracy.measures import Coverage, HeldOut, Repeatability, cove
 from calibration.boards.co_visibility import CoVisibility
 from calibration.boards.frame_choice import FrameChoice
 from calibration.bundle.adjustment import OUTLIER_SIGMAS
+from calibration.bundle.equations import CLOCK, SHIFT, TURN
 from calibration.cameras.camera import LensCamera
+from calibration.cameras.camera_row import FX, K1
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from calibration.solving.rig_solver import RigSolution
@@ -106,13 +108,13 @@ def report_numbers(outcome: CalibrationOutcome) -> dict[str, Any]:
             "distortion_sd": sd[5 : 5 + len(camera.lens.distortion)],
             "centre_mm": camera.centre,
             "centre_sd_mm": np.sqrt(np.maximum(np.diag(bundle.centre_covariance(c)), 0)),
-            "rotation_sd_deg": np.degrees(sd[19:22]),
+            "rotation_sd_deg": np.degrees(sd[TURN:SHIFT]),
             "rms_px": bundle.rms_px(c),
             "corners": int(mine.sum()),
             "outliers": float(1 - bundle.inlier[mine].mean()) if mine.any() else None,
             "coverage": coverage(solution, c).share,
             "time_offset_frames": bundle.bundle.offsets[c],
-            "time_offset_sd_frames": sd[25],
+            "time_offset_sd_frames": sd[CLOCK],
         }
         if outcome.held_out is not None:
             entry["heldout_rms_px"] = outcome.held_out.camera_rms_px[c]
@@ -315,7 +317,7 @@ def _camera_table(outcome: CalibrationOutcome) -> str:
         repeat = outcome.repeatability
         terms = ", ".join(
             f"{v:.4f}" + (f"&plusmn;{s:.4f}" if s > 0 else "")
-            for v, s in zip(camera.lens.distortion, sd[5:19], strict=False)
+            for v, s in zip(camera.lens.distortion, sd[K1 - FX : TURN], strict=False)
             if v or s
         )
         clock = outcome.solution.freedoms[c].clock
@@ -326,7 +328,7 @@ def _camera_table(outcome: CalibrationOutcome) -> str:
                 f"{spread:.2f}" if c else "reference",
                 "" if repeat is None or not c else f"{repeat.centre_mm[c]:.2f}",
                 "" if repeat is None or not c else f"{repeat.turn_deg[c]:.3f}",
-                _pm(float(bundle.bundle.offsets[c]), float(sd[25]), 3) if clock and c else "",
+                _pm(float(bundle.bundle.offsets[c]), float(sd[CLOCK]), 3) if clock and c else "",
                 f"{outcome.solution.freedoms[c].distortion}: {terms or 'none'}",
             ]
         )

@@ -14,9 +14,9 @@ import numpy as np
 
 from calibration.bundle import steps as bundle_steps
 from calibration.bundle.elimination import reduce
-from calibration.bundle.equations import Observations, State, Unknowns, add_priors, linearise, residuals
+from calibration.bundle.equations import CLOCK, TURN, Observations, State, Unknowns, add_priors, linearise, residuals
 from calibration.bundle.parameters import Columns, Freedom, LensPrior, number_columns, pack_priors
-from calibration.cameras.projection import FISHEYE
+from calibration.cameras.camera_row import FISHEYE, LIMIT, MODEL, ROTATION, TRANSLATION
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import SolveError
 from calibration.geometry.small_matrices import cholesky, cholesky_solve
@@ -41,7 +41,7 @@ class Bundle:
     """A bundle problem and its current state.
 
     Attributes:
-        rows: (c, 36) cameras as `calibration.cameras.projection` packs them.
+        rows: (c, 36) cameras as `calibration.cameras.camera_row` names them.
         rotations, translations: (t, 3, 3), (t, 3) world_from_target poses, mm.
         points: (p, 3) model points of all boards, each in its board's frame, mm.
         camera, target, point: (n,) what each observation shows.
@@ -67,7 +67,7 @@ class Bundle:
     def __post_init__(self) -> None:
         rows = self.rows.copy()
         # the limits of invertibility describe a lens at rest; while it moves, every point must project
-        rows[:, 32] = np.where(rows[:, 0] == FISHEYE, (np.pi / 2) ** 2, np.inf)
+        rows[:, LIMIT] = np.where(rows[:, MODEL] == FISHEYE, (np.pi / 2) ** 2, np.inf)
         object.__setattr__(self, "rows", rows)
         if len(self.velocity) != len(self.camera):
             object.__setattr__(self, "velocity", np.zeros((len(self.camera), 2)))
@@ -139,11 +139,11 @@ class BundleSolution:
     def centre_covariance(self, camera: int) -> Floats:
         """Covariance (3, 3) of a camera's centre -R^T t, mm^2, in the frame of the reference camera."""
         row = self.bundle.rows[camera]
-        rotation, t = row[20:29].reshape(3, 3), row[29:32]
+        rotation, t = row[ROTATION].reshape(3, 3), row[TRANSLATION]
         # R -> exp(w) R, t -> t + d: the centre moves by -R^T (d - w x t) = -R^T (d + [t]x w)
         cross = np.array([[0, -t[2], t[1]], [t[2], 0, -t[0]], [-t[1], t[0], 0]])
         jacobian = np.concatenate([-rotation.T @ cross, -rotation.T], axis=1)
-        return np.asarray(jacobian @ self.camera_covariance(camera)[19:25, 19:25] @ jacobian.T)
+        return np.asarray(jacobian @ self.camera_covariance(camera)[TURN:CLOCK, TURN:CLOCK] @ jacobian.T)
 
     def rms_px(self, camera: int | None = None) -> float:
         """Root mean square distance of inlier corners from their prediction, px (2D distance)."""

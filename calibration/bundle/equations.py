@@ -15,6 +15,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.cameras.camera_row import (
+    CX,
+    CY,
+    FX,
+    FY,
+    K1,
+    LENS_PARAMETERS,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    SKEW,
+    TX,
+    TY,
+    TZ,
+)
 from calibration.cameras.projection import distort_with_jacobians, project_point
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
@@ -31,7 +52,11 @@ __all__ = [
     "residuals",
 ]
 
-CAMERA_PARAMETERS = 26  # 19 of the lens, 3 of the rotation, 3 of the translation, 1 of the clock
+#: Where a camera's numbers begin: those of the lens come first, from `camera_row.FX` on.
+TURN, SHIFT, CLOCK = LENS_PARAMETERS, LENS_PARAMETERS + 3, LENS_PARAMETERS + 6
+CAMERA_PARAMETERS = CLOCK + 1
+# Behind them in a row of derivatives: the target's turn and shift, the model point.
+TARGET, POINT = CAMERA_PARAMETERS, CAMERA_PARAMETERS + 6
 
 
 class State(NamedTuple):
@@ -142,10 +167,10 @@ def _jacobian(
     wx = rotation[0, 0] * x + rotation[0, 1] * y + rotation[0, 2] * z + translation[0]
     wy = rotation[1, 0] * x + rotation[1, 1] * y + rotation[1, 2] * z + translation[1]
     wz = rotation[2, 0] * x + rotation[2, 1] * y + rotation[2, 2] * z + translation[2]
-    xr = row[20] * wx + row[21] * wy + row[22] * wz
-    yr = row[23] * wx + row[24] * wy + row[25] * wz
-    zr = row[26] * wx + row[27] * wy + row[28] * wz
-    xc, yc, zc = xr + row[29], yr + row[30], zr + row[31]
+    xr = row[R00] * wx + row[R01] * wy + row[R02] * wz
+    yr = row[R10] * wx + row[R11] * wy + row[R12] * wz
+    zr = row[R20] * wx + row[R21] * wy + row[R22] * wz
+    xc, yc, zc = xr + row[TX], yr + row[TY], zr + row[TZ]
     if zc < 1e-6:
         return math.nan, math.nan
     near = 1.0 / zc
@@ -154,33 +179,34 @@ def _jacobian(
     full[0, 0], full[0, 1], full[0, 2], full[0, 3], full[0, 4] = xd, 0.0, 1.0, 0.0, yd
     full[1, 0], full[1, 1], full[1, 2], full[1, 3], full[1, 4] = 0.0, yd, 0.0, 1.0, 0.0
     for k in range(14):
-        full[0, 5 + k] = row[1] * by_k[0, k] + row[5] * by_k[1, k]
-        full[1, 5 + k] = row[2] * by_k[1, k]
+        full[0, K1 - FX + k] = row[FX] * by_k[0, k] + row[SKEW] * by_k[1, k]
+        full[1, K1 - FX + k] = row[FY] * by_k[1, k]
     for axis in range(2):
         if axis == 0:
-            gx = row[1] * by_xy[0, 0] + row[5] * by_xy[1, 0]
-            gy = row[1] * by_xy[0, 1] + row[5] * by_xy[1, 1]
+            gx = row[FX] * by_xy[0, 0] + row[SKEW] * by_xy[1, 0]
+            gy = row[FX] * by_xy[0, 1] + row[SKEW] * by_xy[1, 1]
         else:
-            gx, gy = row[2] * by_xy[1, 0], row[2] * by_xy[1, 1]
+            gx, gy = row[FY] * by_xy[1, 0], row[FY] * by_xy[1, 1]
         jx, jy, jz = gx * near, gy * near, -(gx * xn + gy * yn) * near
         # camera turned by w on the left: d x_camera = w x (R x_world)
-        full[axis, 19] = jz * yr - jy * zr
-        full[axis, 20] = jx * zr - jz * xr
-        full[axis, 21] = jy * xr - jx * yr
-        full[axis, 22], full[axis, 23], full[axis, 24] = jx, jy, jz
+        full[axis, TURN] = jz * yr - jy * zr
+        full[axis, TURN + 1] = jx * zr - jz * xr
+        full[axis, TURN + 2] = jy * xr - jx * yr
+        full[axis, SHIFT], full[axis, SHIFT + 1], full[axis, SHIFT + 2] = jx, jy, jz
         # by the world point, then by the target's own turn on the right (R exp(w) X) and by the model point
-        bx = jx * row[20] + jy * row[23] + jz * row[26]
-        by = jx * row[21] + jy * row[24] + jz * row[27]
-        bz = jx * row[22] + jy * row[25] + jz * row[28]
+        bx = jx * row[R00] + jy * row[R10] + jz * row[R20]
+        by = jx * row[R01] + jy * row[R11] + jz * row[R21]
+        bz = jx * row[R02] + jy * row[R12] + jz * row[R22]
         mx = bx * rotation[0, 0] + by * rotation[1, 0] + bz * rotation[2, 0]
         my = bx * rotation[0, 1] + by * rotation[1, 1] + bz * rotation[2, 1]
         mz = bx * rotation[0, 2] + by * rotation[1, 2] + bz * rotation[2, 2]
-        full[axis, 26] = (mz * y - my * z) * freedom[0]
-        full[axis, 27] = (mx * z - mz * x) * freedom[1]
-        full[axis, 28] = (my * x - mx * y) * freedom[2]
-        full[axis, 29], full[axis, 30], full[axis, 31] = bx * freedom[3], by * freedom[4], bz * freedom[5]
-        full[axis, 32], full[axis, 33], full[axis, 34] = mx, my, mz
-    return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+        full[axis, TARGET] = (mz * y - my * z) * freedom[0]
+        full[axis, TARGET + 1] = (mx * z - mz * x) * freedom[1]
+        full[axis, TARGET + 2] = (my * x - mx * y) * freedom[2]
+        full[axis, TARGET + 3], full[axis, TARGET + 4] = bx * freedom[3], by * freedom[4]
+        full[axis, TARGET + 5] = bz * freedom[5]
+        full[axis, POINT], full[axis, POINT + 1], full[axis, POINT + 2] = mx, my, mz
+    return row[FX] * xd + row[SKEW] * yd + row[CX], row[FY] * yd + row[CY]
 
 
 @compiled
@@ -250,11 +276,11 @@ def linearise(state: State, seen: Observations, unknowns: Unknowns, scale: float
             return Equations(math.inf, h_gg, h_gt, h_tt, g_g, g_t)
         part, w = _weight(ru * ru + rv * rv, scale)
         cost += part
-        full[0, 25], full[1, 25] = -velocity[n, 0], -velocity[n, 1]
+        full[0, CLOCK], full[1, CLOCK] = -velocity[n, 0], -velocity[n, 1]
         for k in range(used):
             j0[k], j1[k] = full[0, slots[k]], full[1, slots[k]]
         for k in range(6):
-            j0[used + k], j1[used + k] = full[0, 26 + k], full[1, 26 + k]
+            j0[used + k], j1[used + k] = full[0, TARGET + k], full[1, TARGET + k]
         j0[used + 6], j1[used + 6] = ru, rv
         for i in range(used + 7):
             a0, a1 = w * j0[i], w * j1[i]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.bundle.equations import CAMERA_PARAMETERS, Priors
+from calibration.bundle.equations import CAMERA_PARAMETERS, CLOCK, TURN, Priors
+from calibration.cameras.camera_row import FX, K1
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 
@@ -86,9 +87,9 @@ def number_columns(
             count += 1
         slots = [0, 1] if freedom.focal == 2 else []
         slots += [2, 3] if freedom.centre else []
-        slots += [5 + k for k in DISTORTIONS[freedom.distortion]]
-        slots += list(range(19, 25)) if freedom.pose and c != reference else []
-        slots += [25] if freedom.clock and c != reference else []
+        slots += [K1 - FX + k for k in DISTORTIONS[freedom.distortion]]
+        slots += list(range(TURN, CLOCK)) if freedom.pose and c != reference else []
+        slots += [CLOCK] if freedom.clock and c != reference else []
         for slot in (s for s in slots if (c, s) not in held):
             camera[c, slot] = count
             count += 1

@@ -9,6 +9,9 @@ import numpy as np
 from calibration.bundle.elimination import back_substitute, reduce
 from calibration.bundle.equations import (
     CAMERA_PARAMETERS,
+    CLOCK,
+    SHIFT,
+    TURN,
     Equations,
     Observations,
     Priors,
@@ -17,6 +20,7 @@ from calibration.bundle.equations import (
     add_priors,
     linearise,
 )
+from calibration.cameras.camera_row import FX, LENS_PARAMETERS, R00, TX
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
 from calibration.geometry.small_matrices import cholesky_solve, factorise
@@ -61,17 +65,17 @@ def moved(state: State, unknowns: Unknowns, by_global: Floats, by_target: Floats
     for c in range(rows.shape[0]):
         for k in range(CAMERA_PARAMETERS):
             delta[k] = by_global[index[c, k]] if index[c, k] >= 0 else 0.0
-        for k in range(19):
-            new_rows[c, 1 + k] += delta[k]
-        turn = rotate(delta[19:22])
+        for k in range(LENS_PARAMETERS):
+            new_rows[c, FX + k] += delta[k]
+        turn = rotate(delta[TURN:SHIFT])
         for i in range(3):
             for j in range(3):
                 v = 0.0
                 for k in range(3):
-                    v += turn[i, k] * rows[c, 20 + 3 * k + j]
-                new_rows[c, 20 + 3 * i + j] = v
-            new_rows[c, 29 + i] += delta[22 + i]
-        new_offsets[c] += delta[25]
+                    v += turn[i, k] * rows[c, R00 + 3 * k + j]
+                new_rows[c, R00 + 3 * i + j] = v
+            new_rows[c, TX + i] += delta[SHIFT + i]
+        new_offsets[c] += delta[CLOCK]
     for t in range(rotations.shape[0]):
         turn = rotate(by_target[t, :3])
         for i in range(3):

@@ -13,12 +13,38 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.cameras.projection import (
+from calibration.cameras.camera_row import (
+    CENTRE,
+    CX,
+    CY,
     FISHEYE,
+    FX,
+    FY,
+    K1,
     LENS_PARAMETERS,
+    LIMIT,
     MATRIX,
+    MATRIX_ENTRIES,
+    MODEL,
     PINHOLE,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    ROTATION,
     ROW,
+    SKEW,
+    TRANSLATION,
+    TX,
+    TY,
+    TZ,
+)
+from calibration.cameras.projection import (
     distort_with_jacobians,
     project_points,
     undistort_pixels,
@@ -132,9 +158,9 @@ class PinholeLens:
         return min(_first_positive_root(rising), _first_positive_root(d))
 
     def packed(self) -> Floats:
-        """Return the lens part of a camera row (see `calibration.cameras.projection`), with an identity pose."""
+        """Return the lens part of a camera row (see `calibration.cameras.camera_row`), with an identity pose."""
         row = _packed_lens(PINHOLE, self.intrinsics, self.distortion)
-        row[32] = self.invertible_limit
+        row[LIMIT] = self.invertible_limit
         return row
 
 
@@ -167,9 +193,9 @@ class FisheyeLens:
         return min(turn, (np.pi / 2) ** 2)
 
     def packed(self) -> Floats:
-        """Return the lens part of a camera row (see `calibration.cameras.projection`), with an identity pose."""
+        """Return the lens part of a camera row (see `calibration.cameras.camera_row`), with an identity pose."""
         row = _packed_lens(FISHEYE, self.intrinsics, self.distortion)
-        row[32] = self.invertible_limit
+        row[LIMIT] = self.invertible_limit
         return row
 
 
@@ -178,10 +204,10 @@ Lens: TypeAlias = PinholeLens | FisheyeLens
 
 def _packed_lens(model: int, k: Floats, distortion: Floats) -> Floats:
     row = np.zeros(ROW)
-    row[0] = model
-    row[1:6] = k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1]
-    row[6 : 6 + len(distortion)] = distortion
-    row[20], row[24], row[28] = 1, 1, 1
+    row[MODEL] = model
+    row[FX:K1] = k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1]
+    row[K1 : K1 + len(distortion)] = distortion
+    row[R00], row[R11], row[R22] = 1, 1, 1
     return row
 
 
@@ -203,7 +229,7 @@ class Camera(ABC):
 
     @abstractmethod
     def packed(self) -> Floats:
-        """Return the camera as one row of numbers for compiled kernels (see `calibration.cameras.projection`)."""
+        """Return the camera as one row of numbers for compiled kernels (see `calibration.cameras.camera_row`)."""
 
     @abstractmethod
     def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
@@ -266,9 +292,9 @@ class LensCamera(Camera):
     def packed(self) -> Floats:
         """Return the camera as one row of numbers for compiled kernels."""
         row = self.lens.packed()
-        row[20:29] = self.camera_from_world.rotation.ravel()
-        row[29:32] = self.camera_from_world.translation
-        row[33:36] = self.centre
+        row[ROTATION] = self.camera_from_world.rotation.ravel()
+        row[TRANSLATION] = self.camera_from_world.translation
+        row[CENTRE] = self.centre
         return row
 
     def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
@@ -302,7 +328,7 @@ class LensCamera(Camera):
         p = np.asarray(points, dtype=np.float64)
         lead = p.shape[:-1]
         rows = lens_jacobians(self.packed(), np.ascontiguousarray(p.reshape(-1, 3)))
-        kept = 5 + len(self.lens.distortion)
+        kept = K1 - FX + len(self.lens.distortion)
         pixels, by_point, by_pose, by_lens = rows
         return ProjectionJacobians(
             pixels.reshape(*lead, 2),
@@ -356,10 +382,10 @@ class MatrixCamera(Camera):
     def packed(self) -> Floats:
         """Return the camera as one row of numbers for compiled kernels."""
         row = np.zeros(ROW)
-        row[0] = MATRIX
-        row[20:32] = self.facing.ravel()
-        row[32] = np.inf
-        row[33:36] = self.centre
+        row[MODEL] = MATRIX
+        row[MATRIX_ENTRIES] = self.facing.ravel()
+        row[LIMIT] = np.inf
+        row[CENTRE] = self.centre
         return row
 
     def rays(self, pixels: ArrayLike) -> tuple[Floats, Floats]:
@@ -402,26 +428,26 @@ def lens_jacobians(row: Floats, points: Floats) -> tuple[Floats, Floats, Floats,
     for i in range(n):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
         # rotated point q, then the camera's c = q + t
-        q0 = row[20] * x + row[21] * y + row[22] * z
-        q1 = row[23] * x + row[24] * y + row[25] * z
-        q2 = row[26] * x + row[27] * y + row[28] * z
-        zc = q2 + row[31]
+        q0 = row[R00] * x + row[R01] * y + row[R02] * z
+        q1 = row[R10] * x + row[R11] * y + row[R12] * z
+        q2 = row[R20] * x + row[R21] * y + row[R22] * z
+        zc = q2 + row[TZ]
         if zc <= 0:
             pixels[i, 0], pixels[i, 1] = np.nan, np.nan
             continue
-        xn, yn = (q0 + row[29]) / zc, (q1 + row[30]) / zc
+        xn, yn = (q0 + row[TX]) / zc, (q1 + row[TY]) / zc
         xd, yd = distort_with_jacobians(row, xn, yn, by_xy, by_k)
-        pixels[i, 0], pixels[i, 1] = row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+        pixels[i, 0], pixels[i, 1] = row[FX] * xd + row[SKEW] * yd + row[CX], row[FY] * yd + row[CY]
         if not np.isfinite(xd):
             continue
         for axis in range(2):
-            along = row[1] if axis == 0 else 0.0
-            across = row[5] if axis == 0 else row[2]
+            along = row[FX] if axis == 0 else 0.0
+            across = row[SKEW] if axis == 0 else row[FY]
             gx = along * by_xy[0, 0] + across * by_xy[1, 0]
             gy = along * by_xy[0, 1] + across * by_xy[1, 1]
             g[0], g[1], g[2] = gx / zc, gy / zc, -(gx * xn + gy * yn) / zc
             for k in range(3):
-                by_point[i, axis, k] = g[0] * row[20 + k] + g[1] * row[23 + k] + g[2] * row[26 + k]
+                by_point[i, axis, k] = g[0] * row[R00 + k] + g[1] * row[R10 + k] + g[2] * row[R20 + k]
                 by_pose[i, axis, 3 + k] = g[k]
             # g . (w x q) = w . (q x g)
             by_pose[i, axis, 0] = q1 * g[2] - q2 * g[1]
@@ -433,5 +459,5 @@ def lens_jacobians(row: Floats, points: Floats) -> tuple[Floats, Floats, Floats,
             by_lens[i, axis, 3] = 0.0 if axis == 0 else 1.0
             by_lens[i, axis, 4] = yd if axis == 0 else 0.0
             for k in range(14):
-                by_lens[i, axis, 5 + k] = along * by_k[0, k] + across * by_k[1, k]
+                by_lens[i, axis, K1 - FX + k] = along * by_k[0, k] + across * by_k[1, k]
     return pixels, by_point, by_pose, by_lens

@@ -1,17 +1,6 @@
 """Compiled projection of points through any camera model, for kernels that loop over points and views.
 
-A camera is one row of `ROW` numbers, so that compiled code takes a whole rig as one array:
-
-    0       model: `PINHOLE`, `FISHEYE` or `MATRIX`
-    1-5     fx, fy, cx, cy, skew
-    6-19    k1 k2 p1 p2 k3 k4 k5 k6 s1 s2 s3 s4 tau_x tau_y  (fisheye: k1 k2 k3 k4 in 6-9)
-    20-28   rotation, row by row        (MATRIX: 20-31 hold the 3x4 matrix, row by row)
-    29-31   translation
-    32      square of the largest undistorted radius (fisheye: angle) at which the lens is invertible
-    33-35   camera centre, world mm
-
-The distortion is OpenCV's: Brown-Conrady, rational, thin prism and tilted sensor; fisheye is
-Kannala-Brandt in OpenCV's form.
+A camera is one row of numbers, named in `calibration.cameras.camera_row`.
 """
 
 from __future__ import annotations
@@ -20,15 +9,64 @@ import math
 
 import numpy as np
 
+from calibration.cameras.camera_row import (
+    CX,
+    CY,
+    F1,
+    F2,
+    F3,
+    F4,
+    FISHEYE,
+    FX,
+    FY,
+    K1,
+    K2,
+    K3,
+    K4,
+    K5,
+    K6,
+    LIMIT,
+    M00,
+    M01,
+    M02,
+    M03,
+    M10,
+    M11,
+    M12,
+    M13,
+    M20,
+    M21,
+    M22,
+    M23,
+    MATRIX,
+    MODEL,
+    P1,
+    P2,
+    PINHOLE,
+    R00,
+    R01,
+    R02,
+    R10,
+    R11,
+    R12,
+    R20,
+    R21,
+    R22,
+    S1,
+    S2,
+    S3,
+    S4,
+    SKEW,
+    TAU_X,
+    TAU_Y,
+    TX,
+    TY,
+    TZ,
+)
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
 
 __all__ = [
-    "FISHEYE",
-    "LENS_PARAMETERS",
-    "MATRIX",
-    "PINHOLE",
-    "ROW",
     "distort",
     "distort_with_jacobians",
     "project_point",
@@ -37,16 +75,12 @@ __all__ = [
     "undistort_pixels",
 ]
 
-PINHOLE, FISHEYE, MATRIX = 0, 1, 2
-ROW = 36
-LENS_PARAMETERS = 19  # fx fy cx cy skew and 14 coefficients
-
 
 @compiled
 def _tilt(row: Floats) -> tuple[float, float, float, float, float, float, float, float, float]:
     """Return the nine entries of the tilted-sensor homography of a row (identity where both angles are 0)."""
-    cx, sx = math.cos(row[18]), math.sin(row[18])
-    cy, sy = math.cos(row[19]), math.sin(row[19])
+    cx, sx = math.cos(row[TAU_X]), math.sin(row[TAU_X])
+    cy, sy = math.cos(row[TAU_Y]), math.sin(row[TAU_Y])
     # R = R_y(tau_y) R_x(tau_x), then the projection along z onto the tilted plane
     r00, r01, r02 = cy, sy * sx, -sy * cx
     r10, r11, r12 = 0.0, cx, sx
@@ -68,23 +102,23 @@ def _tilt(row: Floats) -> tuple[float, float, float, float, float, float, float,
 def distort(row: Floats, x: float, y: float) -> tuple[float, float]:
     """Distort an ideal image point (x/z, y/z); NaN beyond the radius where the lens stops being invertible."""
     r2 = x * x + y * y
-    if row[0] == FISHEYE:
+    if row[MODEL] == FISHEYE:
         r = math.sqrt(r2)
         theta = math.atan(r)
         t2 = theta * theta
-        if t2 > row[32]:
+        if t2 > row[LIMIT]:
             return math.nan, math.nan
-        theta_d = theta * (1 + t2 * (row[6] + t2 * (row[7] + t2 * (row[8] + t2 * row[9]))))
+        theta_d = theta * (1 + t2 * (row[F1] + t2 * (row[F2] + t2 * (row[F3] + t2 * row[F4]))))
         scale = theta_d / r if r > 1e-9 else 1.0
         return x * scale, y * scale
-    if r2 > row[32]:
+    if r2 > row[LIMIT]:
         return math.nan, math.nan
-    upper = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
-    radial = upper / (1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13])))
-    p1, p2 = row[8], row[9]
-    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
-    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
-    if row[18] != 0.0 or row[19] != 0.0:
+    upper = 1 + r2 * (row[K1] + r2 * (row[K2] + r2 * row[K3]))
+    radial = upper / (1 + r2 * (row[K4] + r2 * (row[K5] + r2 * row[K6])))
+    p1, p2 = row[P1], row[P2]
+    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[S1] + r2 * row[S2])
+    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[S3] + r2 * row[S4])
+    if row[TAU_X] != 0.0 or row[TAU_Y] != 0.0:
         a, b, c, d, e, f, g, h, i = _tilt(row)
         w = g * xd + h * yd + i
         return (a * xd + b * yd + c) / w, (d * xd + e * yd + f) / w
@@ -94,21 +128,20 @@ def distort(row: Floats, x: float, y: float) -> tuple[float, float]:
 @compiled
 def project_point(row: Floats, x: float, y: float, z: float) -> tuple[float, float]:
     """Project one world point (mm) to pixels; NaN, NaN where it lies behind the camera or beyond its lens."""
-    xc = row[20] * x + row[21] * y + row[22] * z
-    if row[0] == MATRIX:
-        u = row[20] * x + row[21] * y + row[22] * z + row[23]
-        v = row[24] * x + row[25] * y + row[26] * z + row[27]
-        w = row[28] * x + row[29] * y + row[30] * z + row[31]
+    if row[MODEL] == MATRIX:
+        u = row[M00] * x + row[M01] * y + row[M02] * z + row[M03]
+        v = row[M10] * x + row[M11] * y + row[M12] * z + row[M13]
+        w = row[M20] * x + row[M21] * y + row[M22] * z + row[M23]
         if w <= 0:
             return math.nan, math.nan
         return u / w, v / w
-    xc += row[29]
-    yc = row[23] * x + row[24] * y + row[25] * z + row[30]
-    zc = row[26] * x + row[27] * y + row[28] * z + row[31]
+    xc = row[R00] * x + row[R01] * y + row[R02] * z + row[TX]
+    yc = row[R10] * x + row[R11] * y + row[R12] * z + row[TY]
+    zc = row[R20] * x + row[R21] * y + row[R22] * z + row[TZ]
     if zc <= 0:
         return math.nan, math.nan
     xd, yd = distort(row, xc / zc, yc / zc)
-    return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+    return row[FX] * xd + row[SKEW] * yd + row[CX], row[FY] * yd + row[CY]
 
 
 @compiled
@@ -126,7 +159,7 @@ def project_points(rows: Floats, points: Floats) -> Floats:
 def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k: Floats) -> tuple[float, float]:
     """Distort like `distort`, filling d(xd, yd)/d(x, y) (2, 2) and d(xd, yd)/d(14 coefficients) (2, 14)."""
     r2 = x * x + y * y
-    if row[0] == FISHEYE:
+    if row[MODEL] == FISHEYE:
         for k in range(14):
             by_k[0, k] = by_k[1, k] = 0.0
         r = math.sqrt(r2)
@@ -135,8 +168,8 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
         if r < 1e-9:
             by_xy[0, 0], by_xy[0, 1], by_xy[1, 0], by_xy[1, 1] = 1.0, 0.0, 0.0, 1.0
             return x, y
-        theta_d = theta * (1 + t2 * (row[6] + t2 * (row[7] + t2 * (row[8] + t2 * row[9]))))
-        slope = 1 + t2 * (3 * row[6] + t2 * (5 * row[7] + t2 * (7 * row[8] + t2 * 9 * row[9])))
+        theta_d = theta * (1 + t2 * (row[F1] + t2 * (row[F2] + t2 * (row[F3] + t2 * row[F4]))))
+        slope = 1 + t2 * (3 * row[F1] + t2 * (5 * row[F2] + t2 * (7 * row[F3] + t2 * 9 * row[F4])))
         scale = theta_d / r
         # d(scale)/dr, with d(theta)/dr = 1 / (1 + r^2)
         dscale = (slope / (1 + r2) - scale) / r
@@ -149,22 +182,22 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
             power *= t2
             by_k[0, k] = x * power
             by_k[1, k] = y * power
-        if t2 > row[32]:
+        if t2 > row[LIMIT]:
             return math.nan, math.nan
         return x * scale, y * scale
-    n = 1 + r2 * (row[6] + r2 * (row[7] + r2 * row[10]))
-    d = 1 + r2 * (row[11] + r2 * (row[12] + r2 * row[13]))
+    n = 1 + r2 * (row[K1] + r2 * (row[K2] + r2 * row[K3]))
+    d = 1 + r2 * (row[K4] + r2 * (row[K5] + r2 * row[K6]))
     # divided once: this is the inner loop of the bundle adjustment
     inverse = 1.0 / d
     radial = n * inverse
-    dn = row[6] + r2 * (2 * row[7] + r2 * 3 * row[10])
-    dd = row[11] + r2 * (2 * row[12] + r2 * 3 * row[13])
+    dn = row[K1] + r2 * (2 * row[K2] + r2 * 3 * row[K3])
+    dd = row[K4] + r2 * (2 * row[K5] + r2 * 3 * row[K6])
     dradial = (dn - radial * dd) * inverse  # by r^2
-    p1, p2 = row[8], row[9]
-    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[14] + r2 * row[15])
-    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[16] + r2 * row[17])
-    sx = row[14] + 2 * r2 * row[15]
-    sy = row[16] + 2 * r2 * row[17]
+    p1, p2 = row[P1], row[P2]
+    xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (row[S1] + r2 * row[S2])
+    yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (row[S3] + r2 * row[S4])
+    sx = row[S1] + 2 * r2 * row[S2]
+    sy = row[S3] + 2 * r2 * row[S4]
     by_xy[0, 0] = radial + 2 * x * x * dradial + 2 * p1 * y + 6 * p2 * x + 2 * x * sx
     by_xy[0, 1] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * y * sx
     by_xy[1, 0] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * x * sy
@@ -179,13 +212,13 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
     by_k[1, 2], by_k[1, 3] = r2 + 2 * y * y, 2 * x * y
     by_k[0, 8], by_k[0, 9], by_k[0, 10], by_k[0, 11] = r2, r4, 0.0, 0.0
     by_k[1, 8], by_k[1, 9], by_k[1, 10], by_k[1, 11] = 0.0, 0.0, r2, r4
-    if row[18] != 0.0 or row[19] != 0.0:
+    if row[TAU_X] != 0.0 or row[TAU_Y] != 0.0:
         xd, yd = _tilt_with_jacobians(row, xd, yd, by_xy, by_k)
     else:
         # at zero angles the homography's derivative reduces to these terms
         by_k[0, 12], by_k[1, 12] = xd * yd, yd * yd
         by_k[0, 13], by_k[1, 13] = -xd * xd, -xd * yd
-    if r2 > row[32]:
+    if r2 > row[LIMIT]:
         return math.nan, math.nan
     return xd, yd
 
@@ -205,8 +238,8 @@ def _tilt_with_jacobians(row: Floats, xd: float, yd: float, by_xy: Floats, by_k:
         s, t = by_k[0, k], by_k[1, k]
         by_k[0, k], by_k[1, k] = j00 * s + j01 * t, j10 * s + j11 * t
     # The homography's own derivatives: q is dR/d(tau), and each entry of `_tilt` follows by the product rule.
-    cx, sx = math.cos(row[18]), math.sin(row[18])
-    cy, sy = math.cos(row[19]), math.sin(row[19])
+    cx, sx = math.cos(row[TAU_X]), math.sin(row[TAU_X])
+    cy, sy = math.cos(row[TAU_Y]), math.sin(row[TAU_Y])
     r02, r12, r22 = -sy * cx, sx, cy * cx
     r00, r01, r11, r20, r21 = cy, sy * sx, cx, sy, -cy * sx
     for k in range(2):
@@ -230,19 +263,19 @@ def project_point_with_jacobian(
     row: Floats, x: float, y: float, z: float, by_point: Floats, scratch: Floats
 ) -> tuple[float, float]:
     """Project like `project_point`, filling d(u, v)/d(x, y, z) (2, 3). ``scratch``: (2, 16) work space."""
-    if row[0] == MATRIX:
-        w = row[28] * x + row[29] * y + row[30] * z + row[31]
-        u = (row[20] * x + row[21] * y + row[22] * z + row[23]) / w
-        v = (row[24] * x + row[25] * y + row[26] * z + row[27]) / w
+    if row[MODEL] == MATRIX:
+        w = row[M20] * x + row[M21] * y + row[M22] * z + row[M23]
+        u = (row[M00] * x + row[M01] * y + row[M02] * z + row[M03]) / w
+        v = (row[M10] * x + row[M11] * y + row[M12] * z + row[M13]) / w
         for k in range(3):
-            by_point[0, k] = (row[20 + k] - u * row[28 + k]) / w
-            by_point[1, k] = (row[24 + k] - v * row[28 + k]) / w
+            by_point[0, k] = (row[M00 + k] - u * row[M20 + k]) / w
+            by_point[1, k] = (row[M10 + k] - v * row[M20 + k]) / w
         if w <= 0:
             return math.nan, math.nan
         return u, v
-    xc = row[20] * x + row[21] * y + row[22] * z + row[29]
-    yc = row[23] * x + row[24] * y + row[25] * z + row[30]
-    zc = row[26] * x + row[27] * y + row[28] * z + row[31]
+    xc = row[R00] * x + row[R01] * y + row[R02] * z + row[TX]
+    yc = row[R10] * x + row[R11] * y + row[R12] * z + row[TY]
+    zc = row[R20] * x + row[R21] * y + row[R22] * z + row[TZ]
     if zc <= 0:
         return math.nan, math.nan
     xn, yn = xc / zc, yc / zc
@@ -250,20 +283,20 @@ def project_point_with_jacobian(
     xd, yd = distort_with_jacobians(row, xn, yn, by_xy, by_k)
     for axis in range(2):
         if axis == 0:
-            gx = row[1] * by_xy[0, 0] + row[5] * by_xy[1, 0]
-            gy = row[1] * by_xy[0, 1] + row[5] * by_xy[1, 1]
+            gx = row[FX] * by_xy[0, 0] + row[SKEW] * by_xy[1, 0]
+            gy = row[FX] * by_xy[0, 1] + row[SKEW] * by_xy[1, 1]
         else:
-            gx, gy = row[2] * by_xy[1, 0], row[2] * by_xy[1, 1]
+            gx, gy = row[FY] * by_xy[1, 0], row[FY] * by_xy[1, 1]
         for k in range(3):
-            by_point[axis, k] = (gx * (row[20 + k] - xn * row[26 + k]) + gy * (row[23 + k] - yn * row[26 + k])) / zc
-    return row[1] * xd + row[5] * yd + row[3], row[2] * yd + row[4]
+            by_point[axis, k] = (gx * (row[R00 + k] - xn * row[R20 + k]) + gy * (row[R10 + k] - yn * row[R20 + k])) / zc
+    return row[FX] * xd + row[SKEW] * yd + row[CX], row[FY] * yd + row[CY]
 
 
 @compiled
 def _radial_start(row: Floats, rd: float) -> float:
     """Solve r * radial(r^2) = rd on the invertible stretch by bisection-guarded Newton; NaN beyond its end."""
-    fish = row[0] == FISHEYE
-    top = math.sqrt(row[32])
+    fish = row[MODEL] == FISHEYE
+    top = math.sqrt(row[LIMIT])
     if math.isinf(top):
         top = max(2.0, 2.0 * rd)
         while _radial(row, top, fish) < rd and top < 1e6:
@@ -293,9 +326,9 @@ def _radial_start(row: Floats, rd: float) -> float:
 def _radial(row: Floats, r: float, fish: bool) -> float:
     s = r * r
     if fish:
-        return r * float(1 + s * (row[6] + s * (row[7] + s * (row[8] + s * row[9]))))
-    n = 1 + s * (row[6] + s * (row[7] + s * row[10]))
-    return r * float(n / (1 + s * (row[11] + s * (row[12] + s * row[13]))))
+        return r * float(1 + s * (row[F1] + s * (row[F2] + s * (row[F3] + s * row[F4]))))
+    n = 1 + s * (row[K1] + s * (row[K2] + s * row[K3]))
+    return r * float(n / (1 + s * (row[K4] + s * (row[K5] + s * row[K6]))))
 
 
 @compiled
@@ -307,12 +340,12 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
     out = np.full(pixels.shape, np.nan)
     by_xy, by_k = np.empty((2, 2)), np.empty((2, 14))
     for i in range(pixels.shape[0]):
-        yd = (pixels[i, 1] - row[4]) / row[2]
-        xd = (pixels[i, 0] - row[3] - row[5] * yd) / row[1]
+        yd = (pixels[i, 1] - row[CY]) / row[FY]
+        xd = (pixels[i, 0] - row[CX] - row[SKEW] * yd) / row[FX]
         if not (math.isfinite(xd) and math.isfinite(yd)):
             continue
         xt, yt = xd, yd
-        if row[0] == PINHOLE and (row[18] != 0.0 or row[19] != 0.0):
+        if row[MODEL] == PINHOLE and (row[TAU_X] != 0.0 or row[TAU_Y] != 0.0):
             a, b, c, d, e, f, g, h, k = _tilt(row)
             # undo the homography: [a-xd g, b-xd h; d-yd g, e-yd h] p = [xd k - c; yd k - f]
             m00, m01, m10, m11 = a - xd * g, b - xd * h, d - yd * g, e - yd * h
@@ -324,7 +357,7 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
             x, y = xt, yt
         else:
             r = _radial_start(row, rd)
-            if row[0] == FISHEYE:
+            if row[MODEL] == FISHEYE:
                 if r >= 0.5 * math.pi or _radial(row, r, True) < rd * (1 - 1e-12):
                     continue
                 r = math.tan(r)

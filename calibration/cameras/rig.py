@@ -87,7 +87,7 @@ class Rig:
         return Rig(tuple(self[name] for name in names))
 
     def packed(self) -> Floats:
-        """Return all cameras as rows (C, 36) for compiled kernels (see `calibration.cameras.projection`)."""
+        """Return all cameras as rows (C, 36) for compiled kernels (see `calibration.cameras.camera_row`)."""
         return np.stack([camera.packed() for camera in self.cameras])
 
     def project(self, points: ArrayLike) -> Floats:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibration.boards.sightings import Sightings
+from calibration.cameras.camera_row import R00, TX
 from calibration.cameras.projection import project_point
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
@@ -82,8 +83,8 @@ def set_pose(row: Floats, rotation: Floats, translation: Floats) -> None:
     """Give a packed camera the pose camera_from_board, so that it projects points of the board."""
     for i in range(3):
         for j in range(3):
-            row[20 + 3 * i + j] = rotation[i, j]
-        row[29 + i] = translation[i]
+            row[R00 + 3 * i + j] = rotation[i, j]
+        row[TX + i] = translation[i]
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 from calibration.boards.sightings import Sightings
 from calibration.bundle.adjustment import Bundle, BundleSolution, adjust, leave_out, minimise
 from calibration.bundle.parameters import DISTORTIONS, Columns, Freedom, number_columns
-from calibration.cameras.projection import FISHEYE, PINHOLE, ROW
+from calibration.cameras.camera_row import CX, CY, FISHEYE, FX, FY, K1, LIMIT, MODEL, PINHOLE, R00, R11, R22, ROW
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import SolveError
@@ -78,22 +78,22 @@ def start_row(sightings: Sightings, *, fisheye: bool) -> Floats:
     """
     width, height = sightings.sizes[0]
     row = np.zeros(ROW)
-    row[0] = FISHEYE if fisheye else PINHOLE
-    row[3], row[4] = (width - 1) / 2, (height - 1) / 2
-    row[20] = row[24] = row[28] = 1.0
-    row[32] = (np.pi / 2) ** 2 if fisheye else np.inf
+    row[MODEL] = FISHEYE if fisheye else PINHOLE
+    row[CX], row[CY] = (width - 1) / 2, (height - 1) / 2
+    row[R00] = row[R11] = row[R22] = 1.0
+    row[LIMIT] = (np.pi / 2) ** 2 if fisheye else np.inf
     chosen, ends = _informative_views(sightings, 8)
     points, index = sightings.model_points()
     model, pixels, camera = points[index[chosen]] * [1, 1, 0], sightings.pixels[chosen], np.zeros(len(ends), np.int64)
     best, best_error = 0.0, np.inf
     for focal in max(width, height) * np.geomspace(0.2 if fisheye else 0.3, 7.0, 13):
-        row[1] = row[2] = focal
+        row[FX] = row[FY] = focal
         error = float(np.median(poses_of_views(row[None], camera, model, pixels, ends)[2][:, 0]))
         if error < best_error:
             best, best_error = float(focal), error
     if not np.isfinite(best_error):
         raise SolveError(f"camera '{sightings.cameras[0]}': no focal length explains any of its {len(ends)} views")
-    row[1] = row[2] = best
+    row[FX] = row[FY] = best
     return row
 
 
@@ -259,11 +259,11 @@ def neutral_row(row: Floats, model: Freedom, size: tuple[int, int]) -> Floats:
     kept = DISTORTIONS[model.distortion]
     for k in range(14):
         if k not in kept:
-            out[6 + k] = 0.0
+            out[K1 + k] = 0.0
     if not model.centre:
-        out[3], out[4] = (size[0] - 1) / 2, (size[1] - 1) / 2
+        out[CX], out[CY] = (size[0] - 1) / 2, (size[1] - 1) / 2
     if model.focal == 1:
-        out[1] = out[2] = (row[1] + row[2]) / 2
+        out[FX] = out[FY] = (row[FX] + row[FY]) / 2
     return out
 
 

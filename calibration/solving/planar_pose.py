@@ -9,7 +9,29 @@ from functools import lru_cache
 import numpy as np
 
 from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
-from calibration.cameras.projection import FISHEYE, ROW, project_point, undistort_pixels
+from calibration.cameras.camera_row import (
+    CENTRE,
+    CX,
+    CY,
+    DISTORTION,
+    F1,
+    F4,
+    FISHEYE,
+    FX,
+    FY,
+    K1,
+    LIMIT,
+    MODEL,
+    R00,
+    R11,
+    R22,
+    ROTATION,
+    ROW,
+    SKEW,
+    TRANSLATION,
+    TX,
+)
+from calibration.cameras.projection import project_point, undistort_pixels
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
 from calibration.geometry.small_matrices import factorise
@@ -29,10 +51,10 @@ class PlanarPose:
 def lens_row(row: Floats) -> Floats:
     """Return a camera row with an identity pose and no limit of its own on where points project."""
     out = row.copy()
-    out[20:29] = np.eye(3).ravel()
-    out[29:32] = 0.0
-    out[33:36] = 0.0
-    out[32] = (np.pi / 2) ** 2 if row[0] == FISHEYE else np.inf
+    out[ROTATION] = np.eye(3).ravel()
+    out[TRANSLATION] = 0.0
+    out[CENTRE] = 0.0
+    out[LIMIT] = (np.pi / 2) ** 2 if row[MODEL] == FISHEYE else np.inf
     return out
 
 
@@ -62,8 +84,8 @@ def poses_of_views(
     # the exact inverse needs the lens's own limit, to know where it stops being one
     limited = lenses.copy()
     for c, row in enumerate(rows):
-        if row[6:20].any():
-            limited[c, 32] = _limit(row[:20].tobytes())
+        if row[DISTORTION].any():
+            limited[c, LIMIT] = _limit(row[:R00].tobytes())
     return _poses_of_views(lenses, limited, camera, np.ascontiguousarray(model), np.ascontiguousarray(pixels), ends)
 
 
@@ -244,8 +266,8 @@ def _rms(lens: Floats, rotation: Floats, translation: Floats, model: Floats, pix
     row = lens.copy()
     for i in range(3):
         for j in range(3):
-            row[20 + 3 * i + j] = rotation[i, j]
-        row[29 + i] = translation[i]
+            row[R00 + 3 * i + j] = rotation[i, j]
+        row[TX + i] = translation[i]
     total = 0.0
     for n in range(model.shape[0]):
         u, v = project_point(row, model[n, 0], model[n, 1], model[n, 2])
@@ -257,8 +279,8 @@ def _rms(lens: Floats, rotation: Floats, translation: Floats, model: Floats, pix
 def _limit(packed: bytes) -> float:
     """Return where the lens of a row stops being invertible (kept: a search asks for the same lens often)."""
     row = np.zeros(ROW)
-    row[:20] = np.frombuffer(packed)
-    row[20] = row[24] = row[28] = 1.0
+    row[:R00] = np.frombuffer(packed)
+    row[R00] = row[R11] = row[R22] = 1.0
     return float(camera_from_row(row, (1, 1), "lens", 14).lens.invertible_limit)
 
 
@@ -271,8 +293,8 @@ def half_turn(model: Floats) -> RigidTransform:
 
 def camera_from_row(row: Floats, size: tuple[int, int], name: str, coefficients: int) -> LensCamera:
     """Return a pinhole or fisheye camera from a row; ``coefficients`` says how many distortion terms to keep."""
-    k = np.array([[row[1], row[5], row[3]], [0, row[2], row[4]], [0, 0, 1]])
-    pose = RigidTransform(row[20:29].reshape(3, 3).copy(), row[29:32].copy())
-    if row[0] == FISHEYE:
-        return LensCamera(name, FisheyeLens(size, k, row[6:10].copy()), pose)
-    return LensCamera(name, PinholeLens(size, k, row[6 : 6 + coefficients].copy()), pose)
+    k = np.array([[row[FX], row[SKEW], row[CX]], [0, row[FY], row[CY]], [0, 0, 1]])
+    pose = RigidTransform(row[ROTATION].reshape(3, 3).copy(), row[TRANSLATION].copy())
+    if row[MODEL] == FISHEYE:
+        return LensCamera(name, FisheyeLens(size, k, row[F1 : F4 + 1].copy()), pose)
+    return LensCamera(name, PinholeLens(size, k, row[K1 : K1 + coefficients].copy()), pose)

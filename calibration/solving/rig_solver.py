@@ -11,6 +11,7 @@ from calibration.boards.sightings import Sightings
 from calibration.bundle.adjustment import Bundle, BundleSolution, adjust, corner_noise, minimise
 from calibration.bundle.parameters import DISTORTIONS, Freedom, LensPrior, number_columns
 from calibration.cameras.camera import FisheyeLens, Lens, LensCamera
+from calibration.cameras.camera_row import DISTORTION, FOCAL, FX, K1, K2, K3, LENS_PARAMETERS, PRINCIPAL_POINT
 from calibration.cameras.rig import Rig, duplicate_cameras
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
@@ -222,14 +223,14 @@ def single_camera_priors(sigma_px: float, singles: tuple[BundleSolution | None, 
     for c, single in enumerate(singles):
         if single is None:
             continue
-        index = single.columns.camera[0, :19]
-        slots = np.array([k for k in range(19) if index[k] >= 0 and index[k] not in index[:k]], np.int64)
+        index = single.columns.camera[0, :LENS_PARAMETERS]
+        slots = np.array([k for k in range(LENS_PARAMETERS) if index[k] >= 0 and index[k] not in index[:k]], np.int64)
         if not len(slots):
             continue
         covariance = single.covariance[np.ix_(index[slots], index[slots])]
         scale = 1 / np.sqrt(np.diag(covariance))
         inverse = np.linalg.inv(covariance * scale[:, None] * scale) * scale[:, None] * scale
-        mean = single.bundle.rows[0, 1 + slots]
+        mean = single.bundle.rows[0, FX + slots]
         priors.append(LensPrior(c, slots, mean, sigma_px**2 * (inverse + inverse.T) / 2))
     return tuple(priors)
 
@@ -258,11 +259,11 @@ def _fit_lens(mine: Sightings, options: SolveOptions) -> tuple[LensFit, LensChoi
 
 def _bend(row: Floats, mine: Sightings) -> float:
     """Return how far distortion moves the outermost corners of a camera, as a share of their radius; < 0: inwards."""
-    radius = np.linalg.norm((mine.pixels - row[3:5]) / row[1:3], axis=1)
+    radius = np.linalg.norm((mine.pixels - row[PRINCIPAL_POINT]) / row[FOCAL], axis=1)
     rim = float(np.percentile(radius, 95))
     r = rim
     for _ in range(20):  # r (1 + k1 r^2 + ...) = rim, by iteration
-        r = rim / max(1 + r * r * (row[6] + r * r * (row[7] + r * r * row[10])), 0.2)
+        r = rim / max(1 + r * r * (row[K1] + r * r * (row[K2] + r * r * row[K3])), 0.2)
     return rim / r - 1
 
 
@@ -392,7 +393,7 @@ def rig_of_rows(rows: Floats, sightings: Sightings, freedoms: tuple[Freedom, ...
     """Return the rig of solved camera rows."""
     cameras: list[LensCamera] = []
     for c, name in enumerate(sightings.cameras):
-        used = np.flatnonzero(rows[c, 6:20])
+        used = np.flatnonzero(rows[c, DISTORTION])
         least = int(used.max()) + 1 if len(used) else 0
         cameras.append(
             camera_from_row(rows[c], sightings.sizes[c], name, next(n for n in (5, 8, 12, 14) if n >= least))

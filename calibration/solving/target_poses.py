@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.boards.sightings import Sightings
+from calibration.cameras.camera_row import LIMIT, R00, R10, R20, TX, TY, TZ
 from calibration.foundation.arrays import Bools, Floats
 from calibration.foundation.compiled import compiled
 from calibration.solving.board_views import Views, board_views, capped_error, compose, set_pose
@@ -57,8 +58,8 @@ def _place(rows: Floats, targets: int, views: Views) -> tuple[Floats, Floats, Bo
             # world_from_camera
             for i in range(3):
                 for j in range(3):
-                    back[i, j] = row[20 + 3 * j + i]
-                away[i] = -row[20 + i] * row[29] - row[23 + i] * row[30] - row[26 + i] * row[31]
+                    back[i, j] = row[R00 + 3 * j + i]
+                away[i] = -row[R00 + i] * row[TX] - row[R10 + i] * row[TY] - row[R20 + i] * row[TZ]
             straight = poses[v] // 2 if math.isfinite(turn[v, 0]) else poses[v]
             for k in range(straight):
                 compose(back, away, rotations[v, k], translations[v, k], world, place)
@@ -86,7 +87,7 @@ def _either(
     """Return a view's capped squared error with its board at a world pose, and whether the turned order fits better."""
     posed = row.copy()
     rotation, translation = np.empty((3, 3)), np.empty(3)
-    compose(row[20:29].reshape(3, 3), row[29:32], world, place, rotation, translation)
+    compose(row[R00:TX].reshape(3, 3), row[TX:LIMIT], world, place, rotation, translation)
     set_pose(posed, rotation, translation)
     straight = capped_error(posed, model, pixels, first, last, np.inf)
     if not math.isfinite(turn[0]):

@@ -13,8 +13,10 @@ import cv2
 import numpy as np
 
 from calibration.bundle.adjustment import Bundle, BundleSolution, adjust
+from calibration.bundle.equations import SHIFT
 from calibration.bundle.parameters import Freedom
 from calibration.cameras.camera import FisheyeLens, Lens, LensCamera
+from calibration.cameras.camera_row import ROTATION, TRANSLATION
 from calibration.cameras.projection import undistort_pixels
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
@@ -118,7 +120,7 @@ def solve_marks(
     poses = [RigidTransform(p.rotation, p.translation * scale) for p in poses]
     points = points * scale
     for i, pose in enumerate(poses):
-        rows[i, 20:29], rows[i, 29:32] = pose.rotation.ravel(), pose.translation
+        rows[i, ROTATION], rows[i, TRANSLATION] = pose.rotation.ravel(), pose.translation
     freedoms = (freedom,) * c
     if along_mm is not None:
         bundle = _wand_bundle(rows, marks, points, np.asarray(along_mm, np.float64))
@@ -165,9 +167,9 @@ def refine_rig(rig: Rig, pixels: Floats, *, freedom: Freedom = POSES_ONLY) -> Ma
 
 def _longest(rows: Floats) -> tuple[int, int]:
     """Return (camera, number) of the largest translation entry: holding it holds the scale."""
-    far = np.abs(rows[1:, 29:32])
+    far = np.abs(rows[1:, TRANSLATION])
     camera, axis = np.unravel_index(int(far.argmax()), far.shape)
-    return int(camera) + 1, 22 + int(axis)
+    return int(camera) + 1, SHIFT + int(axis)
 
 
 def _rig(rows: Floats, poses: Sequence[RigidTransform], names: Sequence[str], lenses: Sequence[Lens]) -> Rig:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
@@ -55,7 +56,7 @@ def _decide(views: FieldViews, centre: Floats, radius: float) -> int:
     inside, maybe_inside = 0, 0
     for view in range(rows.shape[0]):
         row = rows[view]
-        dx, dy, dz = centre[0] - row[33], centre[1] - row[34], centre[2] - row[35]
+        dx, dy, dz = centre[0] - row[CENTRE_X], centre[1] - row[CENTRE_Y], centre[2] - row[CENTRE_Z]
         distance = np.sqrt(dx * dx + dy * dy + dz * dz)
         u, v = project_point(row, centre[0], centre[1], centre[2])
         carves = layout[view, 5] == 1

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
@@ -85,7 +86,7 @@ def value_at(views: FieldViews, point: Floats, worst: Floats) -> float:
         u, v = project_point(row, point[0], point[1], point[2])
         pixels, tells = distance_in_view(values, layout, view, u, v)
         told += tells
-        dx, dy, dz = point[0] - row[33], point[1] - row[34], point[2] - row[35]
+        dx, dy, dz = point[0] - row[CENTRE_X], point[1] - row[CENTRE_Y], point[2] - row[CENTRE_Z]
         distance = pixels * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
         for k in range(tolerated + 1):
             if distance > worst[k]:
@@ -125,7 +126,7 @@ def surface_normals(views: FieldViews, points: Floats, step: float) -> Floats:
             u, v = project_point(row, points[n, 0], points[n, 1], points[n, 2])
             pixels, tells = distance_in_view(values, layout, view, u, v)
             told += tells
-            dx, dy, dz = points[n, 0] - row[33], points[n, 1] - row[34], points[n, 2] - row[35]
+            dx, dy, dz = points[n, 0] - row[CENTRE_X], points[n, 1] - row[CENTRE_Y], points[n, 2] - row[CENTRE_Z]
             distance = pixels * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
             candidate = view
             for k in range(tolerated + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
 from calibration.foundation.arrays import Floats, Singles
 from calibration.foundation.compiled import compiled
@@ -37,7 +38,7 @@ def _corner_projections(rows: Floats, grid: Grid, block: NDArray[np.int32], corn
             py = origin[1] + (block[1] + (corner >> 1 & 1)) * BLOCK * spacing
             pz = origin[2] + (block[2] + (corner >> 2)) * BLOCK * spacing
             u, v = project_point(row, px, py, pz)
-            dx, dy, dz = px - row[33], py - row[34], pz - row[35]
+            dx, dy, dz = px - row[CENTRE_X], py - row[CENTRE_Y], pz - row[CENTRE_Z]
             corners[view, corner, 0] = u
             corners[view, corner, 1] = v
             corners[view, corner, 2] = np.sqrt(dx * dx + dy * dy + dz * dz)

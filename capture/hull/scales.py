@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point_with_jacobian
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
@@ -49,7 +50,7 @@ def _scales(rows: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
             u, _ = project_point_with_jacobian(row, x, y, z, by_point, scratch)
             if not np.isfinite(u):
                 continue
-            distance = np.sqrt((x - row[33]) ** 2 + (y - row[34]) ** 2 + (z - row[35]) ** 2)
+            distance = np.sqrt((x - row[CENTRE_X]) ** 2 + (y - row[CENTRE_Y]) ** 2 + (z - row[CENTRE_Z]) ** 2)
             a = by_point[0, 0] ** 2 + by_point[0, 1] ** 2 + by_point[0, 2] ** 2
             b = by_point[0, 0] * by_point[1, 0] + by_point[0, 1] * by_point[1, 1] + by_point[0, 2] * by_point[1, 2]
             d = by_point[1, 0] ** 2 + by_point[1, 1] ** 2 + by_point[1, 2] ** 2

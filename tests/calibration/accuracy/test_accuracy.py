@@ -15,6 +15,7 @@ from calibration.accuracy.measures import coverage, held_out, measure, repeatabi
 from calibration.boards.board import Board, load_boards
 from calibration.boards.detection import detect_boards, detect_in_image, grey
 from calibration.boards.sightings import Sightings, merge_sightings
+from calibration.cameras.camera_row import FOCAL, ROTATION, TRANSLATION
 from calibration.cameras.rig import duplicate_cameras, load_rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector, vector_from_rotation
 from calibration.rig_formats.known_lenses import load_lenses
@@ -68,10 +69,10 @@ def test_stereo_chessboards_agree_with_the_published_values(shared_data: Path) -
     assert all(freedom.distortion == "brown4" for freedom in solution.freedoms)
     rows = solution.bundle.bundle.rows
     focal = np.array([[533.523, 533.527], [536.814, 536.476]])
-    assert np.abs(rows[:, 1:3] / focal - 1).max() < 1e-3
-    assert abs(np.linalg.norm(rows[1, 29:32]) - np.linalg.norm([-99.802, 1.124, 0.050])) < 0.1
+    assert np.abs(rows[:, FOCAL] / focal - 1).max() < 1e-3
+    assert abs(np.linalg.norm(rows[1, TRANSLATION]) - np.linalg.norm([-99.802, 1.124, 0.050])) < 0.1
     published = rotation_from_vector([0.00669, 0.00452, -0.00350])
-    assert degrees_between(rows[1, 20:29].reshape(3, 3), published) < 0.05
+    assert degrees_between(rows[1, ROTATION].reshape(3, 3), published) < 0.05
 
 
 @pytest.mark.realdata
@@ -100,7 +101,7 @@ def test_fisheye_pairs_agree_with_the_published_translation(shared_data: Path) -
     solution = solve_rig(merge_sightings(parts))
     assert all(freedom.distortion.startswith("fisheye") for freedom in solution.freedoms)  # found by itself
     rows = solution.bundle.bundle.rows
-    assert np.linalg.norm(rows[1, 29:32] - [-99.4027, 2.7081, 1.2933]) < 0.1
+    assert np.linalg.norm(rows[1, TRANSLATION] - [-99.4027, 2.7081, 1.2933]) < 0.1
     assert solution.bundle.rms_px() < 0.35
 
 

@@ -14,6 +14,7 @@ from calibration.bundle.elimination import back_substitute, reduce
 from calibration.bundle.equations import Unknowns, linearise
 from calibration.bundle.parameters import Freedom, LensPrior, number_columns
 from calibration.bundle.steps import moved, rotate
+from calibration.cameras.camera_row import FOCAL, FX, FY, K1, K3, ROTATION, SKEW, TRANSLATION
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.small_matrices import cholesky, cholesky_solve
 from calibration.geometry.transforms import RigidTransform
@@ -162,10 +163,10 @@ def test_intervals_cover_the_truth_and_wrong_corners_are_found() -> None:
         for c, camera in enumerate(made.rig):
             k, row, sd = camera.lens.intrinsics, solution.bundle.rows[c], solution.camera_sd(c)
             truth = np.array([k[0, 0], k[1, 1], k[0, 2], k[1, 2], *camera.lens.distortion[:4]])
-            z += ((np.concatenate([row[1:5], row[6:10]]) - truth) / sd[[0, 1, 2, 3, 5, 6, 7, 8]]).tolist()
+            z += ((np.concatenate([row[FX:SKEW], row[K1:K3]]) - truth) / sd[[0, 1, 2, 3, 5, 6, 7, 8]]).tolist()
             if c:
-                rotation = row[20:29].reshape(3, 3)
-                off = -rotation.T @ row[29:32] - camera.centre
+                rotation = row[ROTATION].reshape(3, 3)
+                off = -rotation.T @ row[TRANSLATION] - camera.centre
                 z += (off / np.sqrt(np.diag(solution.centre_covariance(c)))).tolist()
         inside += (np.abs(z) < 1.96).tolist()
         z_all += z
@@ -177,9 +178,9 @@ def test_tied_focal_lengths_keep_their_ratio() -> None:
     made = scene(3, cameras=3, frames=15, wrong=0.0)
     start = bundle_of(made)
     rows = start.rows.copy()
-    rows[:, 1:3] = rows[:, 1:3].mean(1, keepdims=True) * 1.01
+    rows[:, FOCAL] = rows[:, FOCAL].mean(1, keepdims=True) * 1.01
     solution = adjust(replace(start, rows=rows), (Freedom(1, True, "brown4"),) * 3, start_px=5.0)
-    assert np.allclose(solution.bundle.rows[:, 1], solution.bundle.rows[:, 2], rtol=1e-12)
+    assert np.allclose(solution.bundle.rows[:, FX], solution.bundle.rows[:, FY], rtol=1e-12)
 
 
 def test_a_bent_board_is_straightened() -> None:
@@ -237,9 +238,9 @@ def test_a_prior_pulls_as_its_information_says() -> None:
     made = scene(6, cameras=2, frames=20, wrong=0.0)
     start = bundle_of(made)
     columns = number_columns((BROWN,) * 2, 0, len(start.points))
-    prior = LensPrior(0, np.array([0]), np.array([start.rows[0, 1] + 5.0]), np.array([[1e9]]))
+    prior = LensPrior(0, np.array([0]), np.array([start.rows[0, FX] + 5.0]), np.array([[1e9]]))
     moved, _, _ = minimise(start, columns, priors=(prior,))
-    assert abs(moved.rows[0, 1] - prior.mean[0]) < 1e-3
+    assert abs(moved.rows[0, FX] - prior.mean[0]) < 1e-3
 
 
 def test_what_cannot_be_solved_is_said() -> None:

@@ -13,6 +13,20 @@ import scipy.io
 from example_rigs import one_of_each
 
 from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera_row import (
+    CENTRE,
+    CENTRE_Z,
+    DISTORTION,
+    FOCAL,
+    LENS,
+    LENS_PARAMETERS,
+    MATRIX_ENTRIES,
+    PRINCIPAL_POINT,
+    ROTATION,
+    ROW,
+    SKEW,
+    TRANSLATION,
+)
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.errors import InputError
@@ -52,6 +66,24 @@ def test_fisheye_agrees_with_opencv(rng: np.random.Generator) -> None:
         x[:, None], vector_from_rotation(pose.rotation), pose.translation, k, camera.lens.distortion, alpha=alpha
     )[0]
     assert np.abs(camera.project(x) - expected.reshape(-1, 2)).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", LENSES)
+def test_numbers_of_a_row_stand_under_their_names(name: str) -> None:
+    camera = LENSES[name]
+    row, k, pose = camera.packed(), camera.lens.intrinsics, camera.camera_from_world
+    assert len(row) == ROW == CENTRE_Z + 1 and len(row[LENS]) == LENS_PARAMETERS
+    assert [*row[FOCAL], *row[PRINCIPAL_POINT], row[SKEW]] == [k[0, 0], k[1, 1], k[0, 2], k[1, 2], k[0, 1]]
+    given = camera.lens.distortion
+    assert np.array_equal(row[DISTORTION], np.pad(given, (0, 14 - len(given))))
+    assert np.array_equal(row[ROTATION].reshape(3, 3), pose.rotation)
+    assert np.array_equal(row[TRANSLATION], pose.translation)
+    assert np.array_equal(row[CENTRE], camera.centre)
+
+
+def test_a_matrix_stands_where_a_lens_has_its_pose() -> None:
+    camera = next(camera for camera in CAMERAS.values() if isinstance(camera, MatrixCamera))
+    assert np.array_equal(camera.packed()[MATRIX_ENTRIES].reshape(3, 4), camera.facing)
 
 
 @pytest.mark.parametrize("name", CAMERAS)

@@ -9,6 +9,7 @@ from board_scenes import disturb, film, ring_rig, waved_board
 from calibration.boards.board import Board
 from calibration.bundle.parameters import Freedom
 from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera_row import FOCAL, FX, PRINCIPAL_POINT
 from calibration.cameras.rig import Rig
 from calibration.foundation.errors import SolveError
 from calibration.solving.intrinsics import PINHOLE_LADDER, choose_lens, fit_lens, start_row
@@ -33,15 +34,15 @@ def test_a_lens_from_nothing(fisheye: bool) -> None:
     fit = fit_lens(table, Freedom(2, True, "fisheye4" if fisheye else "brown4"))
     k = camera.lens.intrinsics
     sd = fit.solution.camera_sd(0)
-    assert np.abs(fit.row[1:3] - [k[0, 0], k[1, 1]]).max() < 4 * sd[:2].max() + 1e-9
-    assert np.abs(fit.row[3:5] - k[:2, 2]).max() < 4 * sd[2:4].max()
+    assert np.abs(fit.row[FOCAL] - [k[0, 0], k[1, 1]]).max() < 4 * sd[:2].max() + 1e-9
+    assert np.abs(fit.row[PRINCIPAL_POINT] - k[:2, 2]).max() < 4 * sd[2:4].max()
     assert abs(fit.solution.sigma_px - 0.15) < 0.01
 
 
 def test_start_finds_the_focal_length_within_a_third() -> None:
     camera, table = views(2)
     row = start_row(table, fisheye=False)
-    assert abs(np.log(row[1] / camera.lens.intrinsics[0, 0])) < 0.35
+    assert abs(np.log(row[FX] / camera.lens.intrinsics[0, 0])) < 0.35
 
 
 def test_terms_the_data_do_not_bear_are_not_taken() -> None:

@@ -11,6 +11,7 @@ from board_scenes import CHARUCO, disturb, film, ring_rig, scene, waved_board
 from calibration.boards.board import Board
 from calibration.boards.co_visibility import co_visibility, require_connected
 from calibration.boards.sightings import Sightings
+from calibration.cameras.camera_row import FOCAL, PRINCIPAL_POINT, ROTATION
 from calibration.cameras.rig import duplicate_cameras
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.transforms import RigidTransform, fit_rigid
@@ -43,8 +44,8 @@ def test_a_studio_rig_from_nothing() -> None:
     assert solution.bundle.converged
     for c, camera in enumerate(rig):
         k, row = camera.lens.intrinsics, solution.bundle.bundle.rows[c]
-        assert np.abs(row[1:3] / [k[0, 0], k[1, 1]] - 1).max() < 5e-4
-        assert np.abs(row[3:5] - k[:2, 2]).max() < 0.5
+        assert np.abs(row[FOCAL] / [k[0, 0], k[1, 1]] - 1).max() < 5e-4
+        assert np.abs(row[PRINCIPAL_POINT] - k[:2, 2]).max() < 0.5
     size = max(np.linalg.norm(a.centre - b.centre) for a in rig for b in rig)
     assert centre_errors(solution.rig, rig).max() < 1e-3 * size
 
@@ -65,7 +66,7 @@ def test_both_planar_solutions_are_tried() -> None:
     bundle, _ = first_rig(rig.packed(), table)
     relative = [camera.camera_from_world @ rig[0].camera_from_world.inverse() for camera in rig]
     for c, pose in enumerate(relative):
-        got = bundle.rows[c, 20:29].reshape(3, 3)
+        got = bundle.rows[c, ROTATION].reshape(3, 3)
         assert np.degrees(np.arccos(np.clip((np.trace(got @ pose.rotation.T) - 1) / 2, -1, 1))) < 5.0
 
 
