@@ -7,7 +7,7 @@ counted. The same recording is then run at several lengths and with half of its 
 seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fps`` is that of the longest, everything
 counted from the start of the processes to the report. The shares are of the time spent by all workers. The middle one
 is also run by one worker, which says what the second one brings. Memory is what all processes together hold at once.
-The processor time per frame is what the estimate of docs/cluster.md rests on.
+The processor time per frame is what the estimate of docs/measured/speed-and-memory.md rests on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of two calibrations of the Utrecht room is right? Evidence that neither of them was fitted to.
 
-    python -m benchmarks.room_calibrations OURS.toml      # from `vivarig calibrate`, see docs/calibration.md
+    python -m benchmarks.room_calibrations OURS.toml      # from `vivarig calibrate`, see docs/measured/calibration.md
 
 Ours, from the board on the floor, and the derived one that lies beside the data differ by 76 and 37 mm in the
 centres of cam1 and cam4. Three measurements on other footage than the board's:

@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "docs").glob("*.md")),
+    REPOSITORY / "SECURITY.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
     *sorted(REPOSITORY.glob("sample_data/**/*.md")),
 ]
 
@@ -85,7 +86,7 @@ def test_many_commands_are_seen() -> None:
 
 
 PATHS = re.compile(
-    r"(?<![\w/.])((?:calibration|skeleton|capture|tracking|vivarig|tests|benchmarks)/[\w/]+\.(?:py|toml|npz))"
+    r"(?<![\w/.])((?:calibration|skeleton|capture|tracking|vivarig|tests|benchmarks|docs)/[\w/-]+\.(?:py|toml|npz|md))"
 )
 MODULES = re.compile(r"`((?:calibration|skeleton|capture|tracking|vivarig|benchmarks)(?:\.[a-z_0-9]+)+)")
 

@@ -1,4 +1,4 @@
-"""Who may import whom (docs/architecture.md): packages and the folders in them, checked by parsing the source."""
+"""Who may import whom (docs/reference/architecture.md): packages and their folders, checked by parsing the source."""
 
 from __future__ import annotations
 

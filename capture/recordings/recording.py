@@ -130,7 +130,9 @@ def load_recording(folder: Path | str) -> Recording:
     file = place if place.suffix == ".toml" else place / "recording.toml"
     place = file.parent
     if not file.is_file():
-        raise InputError(f"{file}: no such file; a recording is a folder with recording.toml (see docs/recording.md)")
+        raise InputError(
+            f"{file}: no such file; a recording is a folder with recording.toml (see docs/reference/recording.md)"
+        )
     root = read_toml(file)
     root.allow(_KEYS)
     meshes = _existing(root, "meshes", place) if "meshes" in root else None

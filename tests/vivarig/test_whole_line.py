@@ -107,7 +107,7 @@ def test_the_notebook(finished: Path, capsys: pytest.CaptureFixture[str], monkey
     run = vivarig.run
     monkeypatch.setattr(vivarig, "run", lambda folder: run(folder, workers=1, part_frames=3, **keep), raising=False)
     monkeypatch.setattr(sys, "argv", ["notebook.py", str(finished)])
-    runpy.run_path(str(REPOSITORY / "docs" / "notebook.py"))
+    runpy.run_path(str(REPOSITORY / "docs" / "examples" / "notebook.py"))
     out = capsys.readouterr().out
     assert "silhouettes: kept" in out and "track: kept" in out and "report: done" in out
     assert "mean joint error" in out and "6 frames" in out

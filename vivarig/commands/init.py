@@ -205,7 +205,7 @@ def _described(folder: Path, cameras: list[_Camera], rate: float, subject: str |
     """Return recording.toml with comments."""
     name = _quoted(folder.resolve().name)
     lines = [
-        "# What was filmed; see docs/recording.md. Written by `vivarig init`; edit it as you like.",
+        "# What was filmed; see docs/reference/recording.md. Written by `vivarig init`; edit it as you like.",
         f"name = {name}",
         f"rate_hz = {rate:g}",
         f"subject = {_quoted(subject)}"

@@ -194,7 +194,7 @@ def _train_skeleton(args: argparse.Namespace) -> CommandReport:
     if args.inducing is not None:
         report.lines.append(
             "--inducing has no use here: the library of poses itself measures better than a sparse latent model "
-            "(docs/pose-spaces.md)"
+            "(docs/reference/pose-spaces.md)"
         )
     return report
 

@@ -80,7 +80,8 @@ class ClusterTrust:
         if self.certificates is None and not self.insecure and not _is_here(host):
             raise InputError(
                 f"--cluster {address}: a plain scheduler runs anyone's code who reaches it; use TLS "
-                "(--cluster-security FOLDER, tls://...), or --insecure on a network of your own (docs/cluster.md)"
+                "(--cluster-security FOLDER, tls://...), or --insecure on a network of your own "
+                "(docs/tutorials/cluster.md)"
             )
 
     def security(self) -> Any:

@@ -121,8 +121,8 @@ def hold_beads(
         if far > FARTHEST * size:
             raise InputError(
                 f"beads.h5: beads are {far:.0f} mm from their segments, the body measures {size:.0f} mm: X-ray and"
-                " light cameras do not share a frame of reference; calibrate them together (see docs/xray.md), or pass"
-                " --no-beads"
+                " light cameras do not share a frame of reference; calibrate them together"
+                " (see docs/tutorials/xray.md), or pass --no-beads"
             )
         tied = MarkerSet(
             (*markers.names, *(labels[b] for b in usable)),

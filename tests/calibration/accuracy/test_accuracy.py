@@ -127,7 +127,8 @@ def test_floor_board_of_the_utrecht_room(shared_data: Path) -> None:
 
     The derived calibration beside the data was fitted to corners 0.65-0.70 px off in cam1 and cam4, ours to 0.15 px;
     there the two differ by 76 and 37 mm along the line of sight, in cam2 and cam3 by 11 and 9 mm. Silhouettes, hull and
-    floor, to which neither was fitted, agree better with ours (benchmarks/room_calibrations.py, docs/calibration.md).
+    floor, to which neither was fitted, agree better with ours (benchmarks/room_calibrations.py,
+    docs/measured/calibration.md).
     """
     room = shared_data / "utrecht_room"
     board = Board("chessboard", 9, 7, 115.0)

@@ -337,9 +337,9 @@ def test_bad_input_says_what_to_do(rng: np.random.Generator) -> None:
 
 
 def test_the_documented_example_runs() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "skeleton.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "skeleton.md").read_text()
     code = text.split("```python\n", 1)[1].split("```", 1)[0]
     scope: dict[str, object] = {}
-    exec(compile(code, "docs/skeleton.md", "exec"), scope)
+    exec(compile(code, "docs/reference/skeleton.md", "exec"), scope)
     fit = scope["fit"]
     assert isinstance(fit, SkeletonFit) and fit.median_mm < 1e-6

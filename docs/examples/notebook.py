@@ -1,6 +1,6 @@
 """From videos to numbers in Python: run cell by cell (``# %%``) in an editor or notebook, or as a whole:
 
-python docs/notebook.py mouse_07
+python docs/examples/notebook.py mouse_07
 """
 
 # %% Open a recording: the folder with recording.toml
