@@ -23,7 +23,7 @@ fuzz: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/fuzz/driver.py --files $${FILES:-20000} --seed $${SEED:-0} --keep fuzz_harm
 
 drill: $(VENV)/.installed-test
-	$(BIN)/python tests/drills/drill.py --kills $${KILLS:-300} --pairs $${PAIRS:-60} --disks $${DISKS:-40}
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/drills/drill.py --kills $${KILLS:-300} --headway 27 --pairs $${PAIRS:-60} --disks $${DISKS:-40}
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -24,7 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: assertion of ours or an exhausted recursion in a solver stays what it is.
 DAMAGE: tuple[type[Exception], ...] = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, RecursionError,
-    RuntimeError, SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+    RuntimeError, SyntaxError, SystemError, TypeError, ValueError, struct.error, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 

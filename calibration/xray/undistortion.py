@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, measured
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError, SolveError
 from calibration.xray.distortion_models import (
@@ -60,6 +60,7 @@ class DistortionMap:
         for name, array in (("to_ideal", self.to_ideal), ("to_raw", self.to_raw)):
             if array.shape != (*shape, 2):
                 raise InputError(f"distortion map: {name} must be {(*shape, 2)}, got {array.shape}")
+            measured(array, f"distortion map: {name}")
 
     def undistort(self, pixels: Floats) -> Floats:
         """Take raw (..., 2) pixels to ideal ones; beyond the grid's coverage the nearest bend is continued."""

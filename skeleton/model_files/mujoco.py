@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
@@ -68,7 +68,9 @@ class _Reading:
         try:
             values = np.array([float(word) for word in (text or "").split()])
         except ValueError:
-            raise InputError(f"{self.who}: {what}: wanted {count} numbers, got '{text}'") from None
+            values = np.array([np.nan])
+        if not (np.abs(values) < HUGE).all():
+            raise InputError(f"{self.who}: {what}: wanted {count} numbers, got '{text}'")
         if text is None:
             return np.zeros(count)
         if len(values) != count:

@@ -21,7 +21,7 @@ from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
 from calibration.geometry.euler import rotation_from_angles
 from skeleton.bodies.marker_sets import MarkerSet
-from skeleton.model_files.osim_functions import axis_function, numbers_of, text_of, vector_of
+from skeleton.model_files.osim_functions import axis_function, number_of, numbers_of, text_of, vector_of
 from skeleton.tree.articulation import Articulation, NodeBuilder, Piecewise
 from skeleton.tree.articulation_kernels import RIGID, SLIDE, TURN, Limits
 
@@ -241,7 +241,10 @@ def read_osim(path: Path | str, *, enforce_ranges: bool = False, marker_sd_mm: f
             )
     joints = _joints(model, who)
     body = _build(joints, model.attrib.get("name", Path(path).stem), enforce_ranges)
-    masses = {item.attrib["name"]: float(text_of(item, "mass", "0")) for item in model.findall("BodySet/objects/Body")}
+    masses = {
+        item.attrib["name"]: number_of(item, "mass", "0", item.attrib["name"])
+        for item in model.findall("BodySet/objects/Body")
+    }
     return OsimModel(body, _markers(model, body, marker_sd_mm, who), masses)
 
 
@@ -264,9 +267,11 @@ def _build(joints: list[_Joint], name: str, enforce_ranges: bool) -> Articulatio
             column[key] = len(names)
             names.append(key)
             lengths.append(is_length)
-            rest.append(unit * float(text_of(coordinate, "default_value", "0")))
+            rest.append(unit * number_of(coordinate, "default_value", "0", key))
             locked.append(text_of(coordinate, "locked", "false").lower() == "true" or not uses)
-            low, high = (numbers_of(text_of(coordinate, "range", "-inf inf"), joint.name) * unit).tolist()
+            low, high = (
+                numbers_of(text_of(coordinate, "range", "-inf inf"), f"{key}: range", endless=True) * unit
+            ).tolist()
             held = enforce_ranges or text_of(coordinate, "clamped", "false").lower() == "true"
             bounds.append((low, high) if held else (-np.inf, np.inf))
         turn, shift = joint.parent_frame
@@ -342,11 +347,12 @@ def read_ik_setup(path: Path | str) -> IkSetup:
     markers, coordinates = {}, {}
     for task in root.iter("IKMarkerTask"):
         if text_of(task, "apply", "true").lower() == "true":
-            markers[task.attrib["name"]] = float(text_of(task, "weight", "1"))
+            markers[task.attrib["name"]] = number_of(task, "weight", "1", task.attrib["name"])
     for task in root.iter("IKCoordinateTask"):
         if text_of(task, "apply", "true").lower() == "true":
-            value = 0.0 if text_of(task, "value_type") == "default_value" else float(text_of(task, "value", "0"))
-            coordinates[task.attrib["name"]] = (value, float(text_of(task, "weight", "1")))
+            name = task.attrib["name"]
+            value = 0.0 if text_of(task, "value_type") == "default_value" else number_of(task, "value", "0", name)
+            coordinates[name] = (value, number_of(task, "weight", "1", name))
     spans = list(root.iter("time_range"))
-    low, high = numbers_of(spans[0].text, f"{path}: time_range").tolist() if spans else (-np.inf, np.inf)
+    low, high = numbers_of(spans[0].text, f"{path}: time_range", endless=True).tolist() if spans else (-np.inf, np.inf)
     return IkSetup(markers, coordinates, (low, high))

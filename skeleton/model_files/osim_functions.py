@@ -6,18 +6,30 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from skeleton.tree.articulation import Piecewise
 
-__all__ = ["axis_function", "numbers_of", "simm_spline", "text_of", "vector_of"]
+__all__ = ["axis_function", "number_of", "numbers_of", "simm_spline", "text_of", "vector_of"]
 
 
-def numbers_of(text: str | None, who: str) -> Floats:
+def numbers_of(text: str | None, who: str, *, endless: bool = False) -> Floats:
+    """Return the numbers of a text; infinite ones only where ``endless``: bounds that do not bind."""
     try:
-        return np.array([float(word) for word in (text or "").split()])
+        values = np.array([float(word) for word in (text or "").split()])
     except ValueError:
-        raise InputError(f"{who}: wanted numbers, got '{(text or '').strip()[:40]}'") from None
+        values = np.array([np.nan])
+    if not (np.abs(values) < HUGE).all() and not (endless and np.isinf(values).any() and not np.isnan(values).any()):
+        raise InputError(f"{who}: wanted numbers, got '{(text or '').strip()[:40]}'")
+    return values
+
+
+def number_of(element: Element, tag: str, fallback: str, who: str) -> float:
+    """Return the one number in a child element."""
+    values = numbers_of(text_of(element, tag, fallback), f"{who}: {tag}")
+    if len(values) != 1:
+        raise InputError(f"{who}: {tag} must be one number, got {len(values)}")
+    return float(values[0])
 
 
 def vector_of(element: Element | None, tag: str, who: str) -> Floats:
@@ -68,7 +80,7 @@ def axis_function(element: Element | None, who: str) -> Piecewise:
         return Piecewise(np.zeros(1), np.array([[0.0, 1.0, 0.0, 0.0]]))
     match element.tag:
         case "Constant":
-            return Piecewise(np.zeros(1), np.array([[float(text_of(element, "value", "0")), 0.0, 0.0, 0.0]]))
+            return Piecewise(np.zeros(1), np.array([[number_of(element, "value", "0", who), 0.0, 0.0, 0.0]]))
         case "LinearFunction":
             slope, start = numbers_of(text_of(element, "coefficients", "1 0"), who)[:2]
             return Piecewise(np.zeros(1), np.array([[start, slope, 0.0, 0.0]]))
@@ -89,6 +101,6 @@ def axis_function(element: Element | None, who: str) -> Piecewise:
             if inner is None or not len(inner):
                 raise InputError(f"{who}: MultiplierFunction without a function")
             base = axis_function(inner[0], who)
-            return Piecewise(base.breaks, base.pieces * float(text_of(element, "scale", "1")))
+            return Piecewise(base.breaks, base.pieces * number_of(element, "scale", "1", who))
         case other:
             raise InputError(f"{who}: function '{other}' is not supported")

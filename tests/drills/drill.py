@@ -9,11 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import resource
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -22,12 +18,13 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent / "helpers"), str(ROOT)]
+sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(ROOT)]
 
 import numpy as np  # noqa: E402
-from small_recordings import cut_recording, differences  # noqa: E402
+from kills import Log, headway, kills  # noqa: E402
+from small_recordings import cut_recording  # noqa: E402
+from starting import start, verdict  # noqa: E402
 
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: What is tried beside each other: every command that writes results, and some that read them.
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", "{}", "--until", "hull", "--workers", "2"), ("silhouettes", "{}"), ("hull", "{}"),
@@ -36,127 +33,68 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 
-def start(words: tuple[str, ...], folder: Path, most_bytes: int | None = None) -> subprocess.Popen[str]:
-    """Start a command in a group of its own; with a limit on the size of files, as a full disk would set one."""
-
-    def limit() -> None:
-        if most_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
-    line = [sys.executable, "-m", "vivarig.cli", *(word.replace("{}", str(folder)) for word in words)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment,
-        preexec_fn=limit,
-    )  # fmt: skip
-
-
-def gone(group: int, patience: float = 30.0) -> bool:
-    """Return whether all processes of a group have ended, waiting a little."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    os.killpg(group, signal.SIGKILL)
-    return False
-
-
-def verdict(code: int, said: str) -> str:
-    """Return what is wrong with how a command ended; empty if nothing."""
-    if "Traceback" in said:
-        return "traceback"
-    if code < 0 and -code not in SIGNALS:
-        return f"crash by signal {-code}"
-    if code == 2 and sum(line.startswith("vivarig ") for line in said.splitlines()) != 1:
-        return f"not one line: {said[-200:]!r}"
-    return ""
-
-
-def kills(folder: Path, sound: Path, count: int, rng: np.random.Generator, longest: float) -> Counter[str]:
-    """Kill runs, the group or one process, at any moment, and resume; every tenth is let through and compared."""
-    words = COMMANDS[0]
-    found: Counter[str] = Counter()
-    for number in range(count):
-        child = start(words, folder)
-        time.sleep(float(rng.uniform(0, longest)))
-        which = SIGNALS[int(rng.integers(len(SIGNALS)))]
-        try:
-            (os.killpg if rng.random() < 0.7 else os.kill)(child.pid, which)
-        except ProcessLookupError:
-            found["was done"] += 1
-        _, said = child.communicate(timeout=120)
-        wrong = verdict(child.returncode, said) or ("" if gone(child.pid) else "processes left")
-        found[wrong or f"stopped by {which.name}"] += 1
-        if number % 10 == 9:
-            found[_through(folder, sound, words)] += 1
-            shutil.rmtree(folder / "results", ignore_errors=True)
-    found[_through(folder, sound, words)] += 1
-    return found
-
-
-def _through(folder: Path, sound: Path, words: tuple[str, ...]) -> str:
-    child = start(words, folder)
-    _, said = child.communicate(timeout=900)
-    wrong = verdict(child.returncode, said) or ("" if child.returncode in (0, 1) else f"ended with {child.returncode}")
-    if wrong:
-        return wrong
-    other = [name for name in differences(folder, sound) if not name.endswith(("stages.json", ".csv"))]
-    return f"other bytes: {other[:3]}" if other else "same bytes"
-
-
-def pairs(folder: Path, count: int, rng: np.random.Generator) -> Counter[str]:
+def pairs(folder: Path, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
     """Start two commands at about the same time; each ends well or is refused in one line."""
     found: Counter[str] = Counter()
     every = list(itertools.product(COMMANDS, repeat=2))
+    order = rng.permutation(len(every))
     for number in range(count):
-        one, two = every[int(rng.integers(len(every)))] if count < len(every) else every[number % len(every)]
+        one, two = every[int(order[number % len(every)])]
         first = start(one, folder)
         time.sleep(float(rng.uniform(0, 4)))
         second = start(two, folder)
-        for name, child in ((one[0], first), (two[0], second)):
-            _, said = child.communicate(timeout=900)
-            wrong = verdict(child.returncode, said)
-            found[f"{name}: {wrong}" if wrong else "refused" if child.returncode == 2 else "done"] += 1
+        for name, running in ((one[0], first), (two[0], second)):
+            code, said = running.wait()
+            wrong = verdict(code, said) or ("" if code in (0, 1, 2) else f"ended with {code}")
+            what = f"{name}: {wrong}" if wrong else "refused" if code == 2 else "done"
+            found[what] += 1
+            log(drill="pair", number=number, pair=[one[0], two[0]], command=name, what=what, said=said[-300:])
     return found
 
 
-def disks(folder: Path, count: int, rng: np.random.Generator) -> Counter[str]:
+def disks(folder: Path, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
     """Run commands on a disk that is full after so many bytes of a file; then again with room."""
     found: Counter[str] = Counter()
     suffixes = ("nwb", "usd", "c3d", "csv", "glb", "nc")
     writing = (*COMMANDS[:3], *(("export", "{}", f"{{}}/out.{suffix}") for suffix in suffixes))
     for number in range(count):
         words = writing[number % len(writing)]
-        child = start(words, folder, most_bytes=int(rng.choice([0, 100, 2000, 20000, 200000])))
-        _, said = child.communicate(timeout=900)
-        wrong = verdict(child.returncode, said)
-        found[f"{words[0]} {words[-1][-4:]}: {wrong}" if wrong else "refused" if child.returncode == 2 else "done"] += 1
+        most = int(rng.choice([0, 100, 2000, 20000, 200000]))
+        code, said = start(words, folder, most_bytes=most).wait()
+        wrong = verdict(code, said)
+        what = f"{words[0]} {words[-1][-4:]}: {wrong}" if wrong else "refused" if code == 2 else "done"
+        found[what] += 1
         left = [path for path in folder.rglob(".*-*-*") if path.is_file()]
         found["half-written files left"] += len(left)
+        log(drill="disk", number=number, command=words[0], to=words[-1][-4:], bytes=most, what=what)
     return found
 
 
-GOOD = ("stopped by", "same bytes", "was done", "refused", "done", "half-written")
+GOOD = ("cold:", "warm:", "was done", "came through", "same bytes", "headway", "refused", "done", "half-written")
 
 
-def drill(kill: int, pair: int, disk: int, seed: int, longest: float = 8.0) -> dict[str, Counter[str]]:
-    """Do all of it on a small recording."""
+def drill(
+    counts: dict[str, int], seed: int, log: Path | None = None, frames: int = 4, until: str = "skeleton"
+) -> dict[str, Counter[str]]:
+    """Do so many of each kind on a small recording; a log gets a line for each."""
     rng = np.random.default_rng(seed)
+
+    def note(**words: object) -> None:
+        if log is not None:
+            with log.open("a") as file:
+                file.write(json.dumps({"seed": seed, **words}) + "\n")
+
     with TemporaryDirectory() as scratch:
         sound, folder = Path(scratch) / "sound", Path(scratch) / "drilled"
-        cut_recording(sound)
+        cut_recording(sound, frames=frames)
         shutil.copytree(sound, folder)
         outcome: dict[str, Counter[str]] = {}
-        if kill:
-            start(COMMANDS[0], sound).communicate(timeout=900)
-            outcome["kills"] = kills(folder, sound, kill, rng, longest)
-        if pair:
-            outcome["pairs"] = pairs(folder, pair, rng)
-        if disk:
-            outcome["disks"] = disks(folder, disk, rng)
+        for name, kind in (("kills", kills), ("headway", headway)):
+            if counts.get(name):
+                outcome[name] = kind(folder, sound, ("run", "{}", "--until", until), counts[name], rng, note)
+        for name, other in (("pairs", pairs), ("disks", disks)):
+            if counts.get(name):
+                outcome[name] = other(folder, counts[name], rng, note)
     return outcome
 
 
@@ -171,16 +109,20 @@ def harm(outcome: dict[str, Counter[str]]) -> dict[str, int]:
 def main() -> int:
     """Drill from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("kills", "pairs", "disks"):
+    kinds = ("kills", "headway", "pairs", "disks")
+    for name in kinds:
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, default=8.0, help="latest moment of a kill, s")
+    parser.add_argument("--frames", type=int, default=4, help="of the recording that is drilled")
+    parser.add_argument("--until", default="skeleton", help="last stage of the runs that are killed")
+    parser.add_argument("--log", type=Path, default=None, help="file that gets a line for each")
     args = parser.parse_args()
-    outcome = drill(args.kills, args.pairs, args.disks, args.seed, args.longest)
-    for name, counts in outcome.items():
-        print(name, dict(counts))
+    counts = {name: getattr(args, name) for name in kinds}
+    outcome = drill(counts, args.seed, args.log, args.frames, args.until)
+    for name, found in outcome.items():
+        print(name, dict(found))
     bad = harm(outcome)
-    print(json.dumps({"kills": args.kills, "pairs": args.pairs, "disks": args.disks, "harm": bad}))
+    print(json.dumps({**counts, "harm": bad}))
     return 1 if bad else 0
 
 

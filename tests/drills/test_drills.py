@@ -8,6 +8,6 @@ from drill import drill, harm
 
 @pytest.mark.slow
 def test_a_little_bad_luck_does_no_harm() -> None:
-    outcome = drill(kill=2, pair=1, disk=2, seed=3, longest=4.0)
+    outcome = drill({"kills": 3, "pairs": 1, "disks": 2}, seed=3, until="hull")
     assert not harm(outcome), outcome
-    assert outcome["kills"]["same bytes"] == 1
+    assert outcome["kills"]["same bytes"] >= 1

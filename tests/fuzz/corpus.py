@@ -98,7 +98,7 @@ def _rigs() -> None:
         write_rig(ring(3), path, name, lossy=True)
 
     def read(name: str, path: Path) -> Any:
-        return read_rig(path, name, options).centres
+        return read_rig(path, name, options)
 
     for name in FORMATS:
         READERS[f"rig {name}"] = Reader(
@@ -108,7 +108,7 @@ def _rigs() -> None:
         )  # fmt: skip
     READERS["known lenses"] = Reader(
         "cameras", partial(make, "jarvis"),
-        lambda path: [lens.intrinsics for lens in load_lenses(path, ring(3).names, [(640, 480)] * 3).values()],
+        lambda path: load_lenses(path, ring(3).names, [(640, 480)] * 3),
         ("load_lenses",),
     )  # fmt: skip
 
@@ -286,7 +286,7 @@ def _tables() -> None:
     READERS["body"] = Reader(
         "a.toml",
         lambda p: p.write_text((bodies / "mouse.toml").read_text()) and None,
-        lambda p: load_skeleton_toml(p).joint_names,
+        load_skeleton_toml,
         ("load_skeleton_toml",),
     )
     READERS["marker set"] = Reader(
@@ -298,7 +298,7 @@ def _tables() -> None:
         '<body name="upper" pos="0 0 1" euler="0 0 90"><freejoint name="root"/><body name="fore" pos="0.3 0 0">'
         '<joint name="elbow" pos="-0.1 0 0" range="0 90"/><site name="tip" pos="0.2 0 0"/></body></body></worldbody></mujoco>'
     )
-    READERS["mujoco"] = Reader("a.xml", _written(model), lambda p: read_mujoco(p) and None, ("read_mujoco",))
+    READERS["mujoco"] = Reader("a.xml", _written(model), read_mujoco, ("read_mujoco",))
     osim = (
         '<OpenSimDocument Version="30000"><Model name="pendulum"><BodySet><objects><Body name="ground"><Joint/></Body>'
         '<Body name="rod"><mass>2</mass><Joint><PinJoint name="swing"><parent_body>ground</parent_body>'
@@ -309,9 +309,9 @@ def _tables() -> None:
         '<Marker name="tip"><body>rod</body><location>0 -0.5 0</location></Marker></objects></MarkerSet></Model>'
         "</OpenSimDocument>"
     )
-    READERS["osim"] = Reader("a.osim", _written(osim), lambda p: read_osim(p) and None, ("read_osim",))
+    READERS["osim"] = Reader("a.osim", _written(osim), read_osim, ("read_osim",))
     setup = '<a><IKMarkerTask name="m"><apply>true</apply><weight>2</weight></IKMarkerTask></a>'
-    READERS["ik setup"] = Reader("a.xml", _written(setup), lambda p: read_ik_setup(p) and None, ("read_ik_setup",))
+    READERS["ik setup"] = Reader("a.xml", _written(setup), read_ik_setup, ("read_ik_setup",))
 
 
 def _subjects() -> None:
@@ -342,16 +342,16 @@ def _subjects() -> None:
     READERS["subject"] = Reader(
         "m7",
         make,
-        lambda p: load_subject(str(p)).template.vertices,
+        lambda p: load_subject(str(p)),
         ("load_subject_skeleton", "raw_mesh", "read_npz"),
         slow=True,
     )
-    READERS["quads"] = Reader("a.toml", quads, lambda p: load_quad_rig(p).corners, ("load_quad_rig",))
+    READERS["quads"] = Reader("a.toml", quads, load_quad_rig, ("load_quad_rig",))
     READERS["key poses"] = Reader(
         "keys", keys, lambda p: load_key_poses(p / "keys.toml", load_quad_rig(p / "quads.toml")), ("load_key_poses",)
     )
     READERS["prior"] = Reader("a.npz", prior, read_prior, ("load_prior", "read_npz"))
-    READERS["cmu table"] = Reader("cmu", _cmu_table, lambda p: load_cmu(p).roots, ("load_cmu",))
+    READERS["cmu table"] = Reader("cmu", _cmu_table, lambda p: load_cmu(p).motion(0), ("load_cmu",))
 
 
 def _cmu_table(path: Path) -> None:
@@ -387,9 +387,7 @@ def _spaces() -> None:
             PoseLibrary("mouse", ("a", "b"), "z", np.tile(np.eye(3), (2, 1, 1)), poses, np.zeros(9, int), 1.0), path
         )
 
-    READERS["pose library"] = Reader(
-        "a.npz", library, lambda p: load_pose_model(p) and None, ("load_pose_model", "load_library")
-    )
+    READERS["pose library"] = Reader("a.npz", library, load_pose_model, ("load_pose_model", "load_library"))
     READERS["pose space"] = Reader("a.npz", space, load_pose_space, ("load_pose_space",))
     READERS["edits"] = Reader("a.toml", _written(edit), load_edits, ("load_edits",))
 
@@ -495,9 +493,7 @@ def _truth(path: Path) -> None:
 def _own() -> None:
     results = ("open_results", "read_hull", "read_hulls", "mask_cameras", "first_frame", "read_masks", "read_agreement",
                "read_flags", "load_results", "load_estimate", "cage_estimate", "digest_of_path", "summary")  # fmt: skip
-    READERS["recording"] = Reader(
-        "rec", _recording, lambda p: load_recording(p).rate_hz, ("load_recording", "open_recording")
-    )
+    READERS["recording"] = Reader("rec", _recording, load_recording, ("load_recording", "open_recording"))
     READERS["results"] = Reader("rec", _results, _read_results, results)
     READERS["silhouettes"] = Reader(
         "rec",

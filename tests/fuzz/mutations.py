@@ -33,6 +33,8 @@ def damage(path: Path, rng: Rng) -> str:
     """Damage a file, or one file of a folder, in place; return how."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file())
+        if not files:
+            return "nothing left to damage"
         chosen = files[rng.integers(len(files))]
         if rng.random() < 0.08:
             chosen.unlink()

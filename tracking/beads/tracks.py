@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.arrays import Bools, Floats, measured
 from calibration.foundation.errors import InputError
 
 __all__ = ["BeadTracks", "PointStatus"]
@@ -55,6 +55,10 @@ class BeadTracks:
             )
         if self.pixels.shape != (*shape, 2) or self.covariance.shape != (*shape, 2, 2):
             raise InputError(f"bead pixels and covariance do not fit {shape}: {self.pixels.shape}")
+        if self.sigma.shape != shape[1:] or self.contrast.shape != shape[1:]:
+            raise InputError(f"bead radii and contrasts do not fit {shape[1:]}: {self.sigma.shape}")
+        for name in ("pixels", "covariance", "sigma", "contrast"):
+            measured(getattr(self, name), f"bead {name}")
 
     @property
     def found(self) -> Bools:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, Ints
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.npz_files import read_npz
 from calibration.geometry.euler import rotation_from_angles
@@ -73,6 +74,20 @@ class CmuTable:
 
     RATE_HZ = 15.0
 
+    def check(self) -> None:
+        """Refuse tables that do not fit each other."""
+        rows, clips = len(self.angles), len(self.clips)
+        if self.angles.shape != (rows, 3 * len(self.joints)) or self.roots.shape != (rows, 3):
+            raise InputError(f"wanted 3 angles of {len(self.joints)} joints and 3 of the root in each of {rows} rows")
+        if len(self.subjects) != clips or self.first.shape != (clips,) or self.frames.shape != (clips,):
+            raise InputError(f"{clips} clips, but {len(self.subjects)} subjects and {len(self.first)} beginnings")
+        if self.first.min(initial=0) < 0 or self.frames.min(initial=0) < 0 or (self.first + self.frames > rows).any():
+            raise InputError("a clip lies outside of the table's rows")
+        if any(lines.shape != (len(_LINES), 3) for lines in self.offsets.values()) or not set(self.subjects) <= set(
+            self.offsets
+        ):
+            raise InputError(f"wanted {len(_LINES)} offsets of each subject")
+
     def motion(self, clip: int, *, step: int = 1) -> JointMotion:
         """Return every ``step``-th pose of one clip; poses never solved (every angle 0) are left out."""
         rows = slice(int(self.first[clip]), int(self.first[clip] + self.frames[clip]), step)
@@ -109,7 +124,7 @@ def load_cmu(folder: Path) -> CmuTable:
     if not path.is_file():
         raise InputError(f"{path}: no such file; give the folder of the CMU table with --cmu")
     fields = read_npz(path, "the table of CMU poses")
-    try:
+    with reading(path, "the table of CMU poses"):
         channels = [str(name) for name in fields["channels"]]
         offsets = zip(fields["offset_subject"], fields["offsets"], strict=True)
         table = CmuTable(
@@ -122,8 +137,7 @@ def load_cmu(folder: Path) -> CmuTable:
             fields["frames"],
             {str(name): lines for name, lines in offsets},
         )
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{path}: not the table of CMU poses ({error})") from None
+        table.check()
     if channels != [f"{name}.{axis}rotation" for name in table.joints for axis in "ZYX"]:
         raise InputError(f"{path}: wanted channels Z, Y, X of each joint, got {', '.join(channels[:3])}, ...")
     return table

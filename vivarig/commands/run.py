@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", default="report", choices=[s.name for s in STAGES], help="last stage to run")
     parser.add_argument(
         "--set", dest="settings", action="append", default=[], metavar="STAGE.OPTION=VALUE",
-        help="an option of a stage's own verb, e.g. hull.voxel=2, on top of recording.toml's; only what depends on it "
-        "is done again, and the next run says that it keeps it",
+        help="an option of a stage's own verb, e.g. hull.voxel=2, on top of recording.toml's, for this once; only what "
+        "depends on it is done again",
     )  # fmt: skip
     parser.add_argument("--again", action="append", default=[], metavar="STAGE", help="redo this stage even if done")
     add_workers(parser)

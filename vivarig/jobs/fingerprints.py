@@ -108,10 +108,30 @@ class Ledger:
         """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
         return str(self._entries.get(stage, {}).get("reason", ""))
 
-    def given(self, stage: str) -> dict[str, str]:
-        """Return the options of ``stage`` that were given last time, other than its recording's, as text."""
-        given = self._entries.get(stage, {}).get("given")
-        return {str(name): str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+    def made_from(self, stage: str, rests_on: str) -> bool:
+        """Return whether ``stage`` was finished from these inputs with these options, whatever became of its result."""
+        return self._entries.get(stage, {}).get("rests_on") == rests_on
+
+    def given(self, stage: str) -> list[tuple[dict[str, str], str]]:
+        """Return options that were given for ``stage``, other than its recording's, as text, and what each rested on.
+
+        Those of a run that was not finished come first.
+        """
+        entry = self._entries.get(stage, {})
+        found = []
+        for one in (entry.get("begun"), entry):
+            if isinstance(one, dict) and isinstance(one.get("given"), dict):
+                words = {str(name): str(value) for name, value in one["given"].items()}
+                found.append((words, str(one.get("rests_on"))))
+        return found
+
+    def begin(self, stage: str, rests_on: str, given: Mapping[str, str]) -> None:
+        """Note the options given for a stage that is about to be made; a finished result takes their place."""
+        entry = self._entries.setdefault(stage, {})
+        begun = {"rests_on": rests_on, "given": dict(given)} if given else None
+        if entry.get("begun") != begun:
+            entry["begun"] = begun
+            self._write()
 
     def record(
         self, stage: str, rests_on: str, output: Path, reason: str, given: Mapping[str, str] | None = None
@@ -120,6 +140,9 @@ class Ledger:
         self._entries[stage] = {
             "rests_on": rests_on, "made": digest_of_path(output), "reason": reason, "given": dict(given or {}),
         }  # fmt: skip
+        self._write()
+
+    def _write(self) -> None:
         write_text(self._path, json.dumps(self._entries, indent=1, sort_keys=True) + "\n")
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from calibration.foundation.errors import InputError
@@ -17,21 +17,19 @@ from skeleton.bodies import BODIES
 from vivarig.console.progress import StagesDisplay, relay_progress
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import LENGTH
-from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_more, digest_of_words
+from vivarig.jobs.fingerprints import Ledger, digest_of_inputs
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
+from vivarig.pipeline.plans import plan_as_before, plan_with, record
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
 from vivarig.pipeline.stages import STAGES, Stage
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
-from vivarig.stages.options import SilhouetteOptions, StageOptions, TrackOptions, changed, differences, own_options
+from vivarig.stages.options import SilhouetteOptions, StageOptions, TrackOptions, changed, own_options
 
 __all__ = [
     "RunOptions",
     "StageOutcome",
-    "options_as_before",
-    "plan_of",
-    "record",
     "run_job",
     "run_recording",
     "workers_here",
@@ -217,39 +215,6 @@ def run_job(
             relay_progress(None)
 
 
-def record(ledger: Ledger, recording: Recording, plan: StagePlan, output: Path, reason: str) -> None:
-    """Note what a stage made, and the options that were given for it, which the next plain run takes again."""
-    given = differences(plan.options, own_options(recording, type(plan.options)))
-    ledger.record(plan.name, plan.rests_on, output, reason, given)
-
-
-def plan_of(
-    recording: Recording, stage: Stage, options: StageOptions, before: Sequence[str], brought: str, part_frames: int
-) -> StagePlan:
-    """Return the plan of a stage: its options, and a digest of all that its result depends on."""
-    matters = asdict(options)
-    if stage.phases:
-        matters["part_frames"] = part_frames
-    more = digest_of_more(recording, stage.name, matters)
-    return StagePlan(stage.name, options, digest_of_words(stage.name, brought, more, *before, options=matters))
-
-
-def options_as_before(
-    recording: Recording, stage: Stage, ledger: Ledger, tell: Callable[[str, str], None]
-) -> StageOptions:
-    """Return the options of a stage that nobody gives now: those of recording.toml, and what was given last time."""
-    own = own_options(recording, stage.options)
-    given = ledger.given(stage.name)
-    try:
-        before = changed(own, given, said=stage.name)
-    except InputError:
-        return own  # an option that this version no longer has
-    if before != own:
-        words = ", ".join(f"{name}={value}" for name, value in given.items())
-        tell(stage.name, f"with {words}, as given before (--set says otherwise)")
-    return before
-
-
 def _planned(
     recording: Recording,
     options: RunOptions,
@@ -261,10 +226,15 @@ def _planned(
     brought = digest_of_inputs(recording)
     plans: dict[str, StagePlan] = {}
     for stage in stages:
-        given = options.stage_options.get(stage.name) or options_as_before(recording, stage, ledger, tell)
-        given = changed(given, options.changes.get(stage.name, {}), said=f"--set {stage.name}")
         before = [plans[need].rests_on for need in stage.needs]
-        plans[stage.name] = plan_of(recording, stage, given, before, brought, options.part_frames)
+        rests = (before, brought, options.part_frames, ledger, tell)
+        words = options.changes.get(stage.name, {})
+        if words or stage.name in (*options.stage_options, *options.again):
+            given = options.stage_options.get(stage.name) or own_options(recording, stage.options)
+            given = changed(given, words, said=f"--set {stage.name}")
+            plans[stage.name] = plan_with(recording, stage, given, *rests)
+        else:
+            plans[stage.name] = plan_as_before(recording, stage, *rests)
     job = Job(recording.folder.resolve(), Span(0, 0), plans, options.part_frames)
     cut_out = job.options(SilhouetteOptions)
     count = cut_out.subjects or recording.subjects

@@ -12,7 +12,8 @@ from vivarig.jobs.cutting import LENGTH
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_path
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
-from vivarig.pipeline.runner import options_as_before, plan_of, record, run_job, workers_here
+from vivarig.pipeline.plans import plan_as_before, plan_of, record
+from vivarig.pipeline.runner import run_job, workers_here
 from vivarig.pipeline.stages import STAGES, Stage, run_whole
 from vivarig.stages.options import StageOptions
 
@@ -24,7 +25,8 @@ def run_one_stage(stage: str, recording: Recording, options: StageOptions, worke
     chosen = next(one for one in STAGES if one.name == stage)
     with results_lock(recording.results):
         ledger = Ledger(recording.results)
-        plan = _plan(recording, chosen, options, ledger, digest_of_inputs(recording))
+        brought = digest_of_inputs(recording)
+        plan = plan_of(recording, chosen, options, _before(recording, chosen, ledger, brought), brought, LENGTH)
         report = _in_parts(recording, plan, workers) if stage == "track" else run_whole(recording, options, workers)
         output = recording.results / chosen.output
         if output.is_file() and not _elsewhere(options, output):
@@ -38,8 +40,8 @@ def _elsewhere(options: StageOptions, output: Path) -> bool:
     return asked is not None and Path(asked).resolve() != output.resolve()
 
 
-def _plan(recording: Recording, stage: Stage, options: StageOptions, ledger: Ledger, brought: str) -> StagePlan:
-    """Return the plan of a stage, resting on those before it as `vivarig run` would have made them.
+def _before(recording: Recording, stage: Stage, ledger: Ledger, brought: str) -> list[str]:
+    """Return what a stage rests on: the plans of those before it as `vivarig run` would have made them.
 
     Where a result before it was made otherwise (copied, or by other inputs), it rests on that file's content instead,
     so that `vivarig run` will not take it for its own.
@@ -47,13 +49,13 @@ def _plan(recording: Recording, stage: Stage, options: StageOptions, ledger: Led
     before = []
     for need in (one for one in STAGES if one.name in stage.needs):
         output = recording.results / need.output
-        asked = options_as_before(recording, need, ledger, lambda name, text: None)
-        planned = _plan(recording, need, asked, ledger, brought).rests_on
+        earlier = _before(recording, need, ledger, brought)
+        planned = plan_as_before(recording, need, earlier, brought, LENGTH, ledger, lambda name, text: None).rests_on
         if ledger.is_done(need.name, planned, output):
             before.append(planned)
         else:
             before.append(digest_of_path(output) if output.is_file() else "nothing")
-    return plan_of(recording, stage, options, before, brought, LENGTH)
+    return before
 
 
 def _in_parts(recording: Recording, plan: StagePlan, workers: int | None) -> CommandReport:

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig, load_rig
 from calibration.cameras.ring import ring_rig
+from calibration.foundation.arrays import HUGE
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.tables import Table, read_toml
@@ -263,6 +264,9 @@ def _built(kind: type[Any], content: Mapping[str, Any], table: Table) -> Any:
         if item.name not in content:
             continue
         value, wanted = content[item.name], getattr(kind(), item.name)
+        numbers = [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, int | float)]
+        if any(not abs(number) < HUGE for number in numbers):
+            raise InputError(f"{table.where(item.name)}: wanted a number below {HUGE:g}, got {value!r}")
         good = {
             bool: isinstance(value, bool),
             int: isinstance(value, int) and not isinstance(value, bool),

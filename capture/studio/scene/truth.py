@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles, measured
 from calibration.foundation.damaged_files import reading
 from calibration.foundation.errors import InputError
 from calibration.foundation.hdf5_files import words_of
@@ -33,6 +33,7 @@ class NamedPoints:
     def __post_init__(self) -> None:
         if self.positions.ndim != 3 or self.positions.shape[1:] != (len(self.names), 3):
             raise InputError(f"named points: {len(self.names)} names for positions of shape {self.positions.shape}")
+        measured(self.positions, "named points")
 
     @classmethod
     def none(cls, frames: int) -> NamedPoints:
@@ -124,7 +125,7 @@ def load_truth(path: Path | str) -> Truth:
         raise InputError(f"{source}: no such file; only sample data and `vivarig simulate` know the truth")
     with open_results(source, stage=STAGE) as file, reading(source, "the truth of a recording"):
         parameters = read_parameters(file)
-        return Truth(
+        truth = Truth(
             rate_hz=float(parameters.pop("rate_hz")),
             joints=_points(file["joints"]),
             rotations=file["joints/rotations"][()].astype(np.float64),
@@ -139,6 +140,12 @@ def load_truth(path: Path | str) -> Truth:
             cameras={name: {key: group[key][()] for key in group} for name, group in file["cameras"].items()},
             parameters=parameters,
         )
+        for name in ("rotations", "coordinates", "vertices"):
+            measured(getattr(truth, name), f"truth: {name}")
+        for table in truth.cameras.values():
+            for name, value in table.items():
+                measured(np.asarray(value, float), f"truth: {name}")
+        return truth
 
 
 def _named(file: h5py.File, key: str, points: NamedPoints) -> h5py.Group:

@@ -1,0 +1,74 @@
+"""Damaged files that once did harm, by hand and small: each is refused in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from corpus import READERS
+from driver import nonsense, outcome
+
+
+def _replaced(old: str, new: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        text = path.read_text()
+        assert re.search(old, text)
+        path.write_text(re.sub(old, new, text, count=1))
+
+    return damage
+
+
+def _number(dataset: str, value: float) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            file[dataset][...] = value
+
+    return damage
+
+
+def _array(name: str, value: object) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path = next(path.glob("*.npz")) if path.is_dir() else path
+        with np.load(path) as archive:
+            fields = dict(archive)
+        np.savez(path, **{**fields, name: np.asarray(value)})
+
+    return damage
+
+
+FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "infinite weight": ("ik setup", _replaced("<weight>2", "<weight>-inf")),
+    "weight that is none": ("ik setup", _replaced("<weight>2", "<weight>nan")),
+    "infinite place": ("osim", _replaced("<location>0 0.5 0", "<location>0 inf 0")),
+    "absurd mass": ("osim", _replaced("<mass>2", "<mass>1e300")),
+    "infinite body": ("mujoco", _replaced('pos="0.3 0 0"', 'pos="inf 0 0"')),
+    "absurd radius": ("bead tracks", _number("sigma", 1e300)),
+    "absurd map": ("distortion maps", _number("x1/to_raw", np.inf)),
+    "absurd truth": ("truth", _number("joints/positions", 1e300)),
+    "absurd rate": ("plan", _replaced("rate_hz = 100.0", "rate_hz = 1e300")),
+    "offsets of nobody": ("cmu table", _array("offsets", 3.0)),
+    "clip beyond the end": ("cmu table", _array("first", [2])),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_did_harm_is_refused(tmp_path: Path, name: str) -> None:
+    kind, damage = FOUND[name]
+    reader = READERS[kind]
+    path = tmp_path / reader.file
+    reader.make(path)
+    assert outcome(reader, path)[0] == "read"
+    damage(path)
+    what, said = outcome(reader, path)
+    assert what == "refused", said
+
+
+def test_nonsense_is_seen_wherever_it_stands() -> None:
+    assert nonsense({"a": [1.0, (np.array([1.0, np.nan]), 3)]}) == ""
+    assert "inf" in nonsense({"a": [1.0, (np.array([1.0, np.inf]),)]})
+    assert "1e+16" in nonsense([1e16]) and "nan" in nonsense((float("nan"),))
+    assert nonsense({"bounds": np.array([-np.inf, np.inf])}) == ""
