@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import shutil
@@ -55,12 +56,42 @@ class Page:
         """Click on an element, given as a JavaScript expression, wherever it is."""
         self.value(f"{element}.click()")
 
+    def _mouse(self, what: str, element: str, at: tuple[float, float], buttons: int = 0) -> None:
+        x, y, width, height = self.value(f"(r => [r.x, r.y, r.width, r.height])({element}.getBoundingClientRect())")
+        where = {"x": x + at[0] * width, "y": y + at[1] * height}
+        self._call("Input.dispatchMouseEvent", type=what, button="left", buttons=buttons, clickCount=1, **where)
+
+    def bring(self, element: str) -> None:
+        """Scroll to an element and wait until it stands still."""
+        self.value(f"{element}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        places: list[float] = [-1.0, -2.0]
+        while places[-1] != places[-2]:
+            time.sleep(0.2)
+            places.append(self.value(f"{element}.getBoundingClientRect().y"))
+
     def press(self, element: str, across: float) -> None:
         """Press the mouse on an element that stays where it is, at a share of its width."""
-        x, y, width, height = self.value(f"(r => [r.x, r.y, r.width, r.height])({element}.getBoundingClientRect())")
         for what in ("mousePressed", "mouseReleased"):
-            at = {"x": x + across * width, "y": y + height / 2}
-            self._call("Input.dispatchMouseEvent", type=what, button="left", clickCount=1, **at)
+            self._mouse(what, element, (across, 0.5))
+
+    def hover(self, element: str, across: float, down: float = 0.5) -> None:
+        """Move the mouse over an element, at shares of its width and height."""
+        self._call("Input.dispatchMouseEvent", type="mouseMoved", x=0, y=0)
+        self._mouse("mouseMoved", element, (across, down))
+
+    def drag(self, element: str, path: list[float] | list[tuple[float, float]]) -> None:
+        """Press on an element, go along a path of shares of its width (and height), and let go."""
+        places = [(at, 0.5) if isinstance(at, float) else at for at in path]
+        self._mouse("mouseMoved", element, places[0])
+        self._mouse("mousePressed", element, places[0], 1)
+        for at in places[1:]:
+            self._mouse("mouseMoved", element, at, 1)
+        self._mouse("mouseReleased", element, places[-1])
+
+    def picture(self, path: Path) -> None:
+        """Write what is to be seen as PNG, for people."""
+        answer = self._call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(answer["result"]["data"]))
 
 
 @contextmanager

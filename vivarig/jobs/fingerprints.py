@@ -14,30 +14,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from calibration.foundation.damaged_files import require_file
+from calibration.foundation.digests import digest_of_path
 from calibration.foundation.files import write_text
 from capture.recordings.recording import STAGES, Recording
 from skeleton.bodies import BODIES
 from vivarig.console.reporting import plain_json
 from vivarig.version import __version__
 
-__all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_path", "digest_of_words"]
-
-_BLOCK = 1 << 20
-
-
-def digest_of_path(path: Path) -> str:
-    """Return a digest of a file's content, or of the names and contents of a folder's files."""
-    state = hashlib.blake2b(digest_size=16)
-    if path.is_dir():
-        for file in sorted(p for p in path.rglob("*") if p.is_file()):
-            state.update(f"{file.relative_to(path).as_posix()}\0".encode())
-            state.update(bytes.fromhex(digest_of_path(file)))
-        return state.hexdigest()
-    with open(require_file(path), "rb") as content:  # a pipe or a device would never end
-        while block := content.read(_BLOCK):
-            state.update(block)
-    return state.hexdigest()
+__all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_words"]
 
 
 def digest_of_inputs(recording: Recording) -> str:

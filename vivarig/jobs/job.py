@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from calibration.foundation.arrays import Bools
+from calibration.foundation.digests import digest_of_path
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.foundation.result_files import open_results
@@ -19,7 +20,6 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.cutting import HULL_SHARE, LENGTH, cut
-from vivarig.jobs.fingerprints import digest_of_path
 from vivarig.jobs.kept_objects import is_ours, load_object, save_object
 
 __all__ = ["Job", "PartMasks", "StagePlan"]

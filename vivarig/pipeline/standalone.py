@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from calibration.foundation.digests import digest_of_path
 from calibration.foundation.spans import Span
 from capture.recordings.masks import mask_cameras
 from capture.recordings.recording import Recording
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import LENGTH
-from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_path
+from vivarig.jobs.fingerprints import Ledger, digest_of_inputs
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
 from vivarig.pipeline.plans import plan_as_before, plan_of, record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,17 @@ from capture.recordings.recording import Recording
 from skeleton.analysis.cycles import CycleCurve, cycles_table
 from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
+from vivarig.report.explorer import add_explorer
 from vivarig.report.gait_section import add_gait
 from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
-from vivarig.results.camera_check import judge_cameras
+from vivarig.report.provenance import add_provenance
+from vivarig.report.verdict import add_stretches, add_verdict
+from vivarig.results.camera_check import CameraVerdict, judge_cameras
 from vivarig.results.findings import Findings, SkeletonFindings, TrackFindings, load_findings
+from vivarig.results.stretches import Stretch, find_stretches
 
 __all__ = ["build_report"]
 
@@ -39,10 +44,16 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
         raise InputError(f"{recording.folder}: no results yet; run `vivarig run {recording.folder.name}` first")
     page = Page(f"{recording.name}: motion capture report")
     scores = _scores(findings)
-    numbers = _headline(page, findings, scores)
+    stretches = find_stretches(findings.track, recording.rate_hz) if findings.track is not None else []
+    cameras = (
+        judge_cameras(findings.recording) if findings.silhouettes is not None and recording.rig is not None else None
+    )
+    numbers = _headline(page, findings, scores, stretches, cameras)
+    add_stretches(page, findings, stretches)
+    curves = motion_curves(findings.skeleton) if findings.skeleton is not None else None
+    add_explorer(page, findings, curves, stretches)
     if scores is not None:
         _truth_section(page, findings, scores)
-    curves = motion_curves(findings.skeleton) if findings.skeleton is not None else None
     _quality_section(page, findings, curves)
     _tracking_section(page, findings)
     _silhouette_section(page, findings)
@@ -50,7 +61,8 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     cycles: list[CycleCurve] = []
     if findings.skeleton is not None and curves is not None:
         cycles = add_gait(page, findings.skeleton, curves, recording.belt)
-    _rig_section(page, findings, curves)
+    _rig_section(page, findings, curves, cameras)
+    add_provenance(page, findings)
     if cycles:
         write_text(path.with_name("gait_cycles.csv"), cycles_table(cycles))
     write_text(path, page.html())
@@ -69,7 +81,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dict[str, object]:
+def _headline(
+    page: Page,
+    findings: Findings,
+    scores: JointScores | None,
+    stretches: Sequence[Stretch],
+    cameras: CameraVerdict | None,
+) -> dict[str, object]:
     recording = findings.recording
     seconds = findings.frames / recording.rate_hz
     page.note(
@@ -77,6 +95,7 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
         f"subject: {recording.subject or 'none named'}. All lengths in millimetres."
         + (f" Frame 0 here is frame {findings.first} of the recording." if findings.first else "")
     )
+    add_verdict(page, findings, stretches, [cameras.reason] if cameras is not None and cameras.reason else [])
     cards: list[tuple[str, str, str]] = []
     numbers: dict[str, object] = {"frames": findings.frames}
     if scores is not None:
@@ -101,30 +120,7 @@ def _headline(page: Page, findings: Findings, scores: JointScores | None) -> dic
         cards.append((f"{sigma:.2f} mm", "1 sigma of a joint (median), if the template fits", ""))
         numbers["joint_sigma_mm"] = sigma
     page.cards(cards)
-    if findings.track is not None:
-        page.note(_trust_statement(findings))
     return numbers
-
-
-def _trust_statement(findings: Findings) -> str:
-    """Return in words how much of the track may be believed, and the most frequent reason why not."""
-    assert findings.track is not None
-    trust, reason, words = findings.track.trust, findings.track.reason, findings.track.reasons
-    doubtful, lost = int((trust == Trust.DOUBTFUL).sum()), int((trust == Trust.LOST).sum())
-    if doubtful + lost == 0:
-        return "The tracker trusts every frame."
-    codes, counts = np.unique(reason[trust > Trust.TRUSTED], return_counts=True)
-    code = int(codes[counts.argmax()])
-    why = words[code] if code < len(words) else f"reason {code}"
-    text = f"Not trusted: {doubtful} doubtful and {lost} lost of {len(trust)} frames, most of them for: {why}."
-    text += _limb_statement(findings.track)
-    if doubtful + lost > len(trust) / 2:
-        text += (
-            " The template does not explain what the cameras saw in most of this recording: surface, joints and angles "
-            "below show where the fit came to rest, and are no measurement of the subject until the cause is mended "
-            "(subject's shape, silhouettes, calibration)."
-        )
-    return text
 
 
 def _typical_sigma(skeleton: SkeletonFindings | None) -> float:
@@ -156,7 +152,9 @@ def _truth_section(page: Page, findings: Findings, scores: JointScores) -> None:
 
 def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:
     page.heading("Quality over time")
-    page.picture(quality_plot(findings, None if curves is None else curves.sigma), "quality of each stage over time")
+    page.picture(
+        quality_plot(findings, None if curves is None else curves.sigma), "quality of each stage over time", still=True
+    )
     rows = []
     if findings.track is not None:
         words = findings.track.reasons
@@ -192,7 +190,8 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     middle = findings.frames // 2
     page.note(
         f"Over the cameras' own images, around the subject, frame {middle} "
-        f"({_trust_words(findings, middle)}): orange the tracked surface, white and red the skeleton."
+        f"({_trust_words(findings, middle)}): orange the tracked surface; bones are white where trusted, "
+        "orange where doubtful, red where lost."
     )
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "surface"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
@@ -222,15 +221,6 @@ def _overlap_rows(findings: Findings, overlap: Floats) -> list[tuple[str, str, s
         figures = (f"{np.median(known):.3f}", f"{np.percentile(known, 10):.3f}") if known.size else ("-", "-")
         rows.append((name, *figures))
     return rows
-
-
-def _limb_statement(track: TrackFindings) -> str:
-    """Say which limbs are not trusted in how many frames; empty where all are, or none was judged alone."""
-    if track.limb_trust is None:
-        return ""
-    counts = (track.limb_trust > Trust.TRUSTED).sum(axis=0)
-    words = [f"{name.replace('_', ' ')} {count}" for name, count in zip(track.limb_names, counts, strict=True) if count]
-    return f" Limb by limb, frames: {', '.join(words)}." if words else ""
 
 
 def _limb_rows(track: TrackFindings) -> list[tuple[str, str]]:
@@ -309,19 +299,18 @@ def _angles_section(page: Page, findings: Findings, curves: MotionCurves | None)
         )
         degrees = np.degrees(np.stack(list(curves.angles.values()), axis=1))
         plot = angle_plot(list(curves.angles), degrees, skeleton.rate_hz, skeleton.trust)
-        page.picture(plot, "joint angles over time")
+        page.picture(plot, "joint angles over time", still=True)
 
 
-def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None) -> None:
+def _rig_section(page: Page, findings: Findings, curves: MotionCurves | None, cameras: CameraVerdict | None) -> None:
     rig = findings.recording.rig
     if rig is None:
         return
     page.heading("Cameras")
     apart: dict[str, float] = {}
-    if findings.silhouettes is not None:
-        verdict = judge_cameras(findings.recording)
-        apart = verdict.numbers.get("disagreement_px", {})
-        for line in verdict.lines:
+    if cameras is not None:
+        apart = cameras.numbers.get("disagreement_px", {})
+        for line in cameras.lines:
             page.note(line)
     page.picture(rig_picture(rig, None if curves is None else curves.root), "camera layout")
     page.note("Red: path of the subject's root joint.")

@@ -1,4 +1,4 @@
-"""The HTML of the report: a few elements, everything escaped, style inside."""
+"""The HTML of the report: a few elements, everything escaped, style and scripts inside."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from vivarig.report.assets import asset
+
 __all__ = ["Page"]
 
-STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1080px;margin:24px auto;padding:0 16px;background:#fafafa}
-h1{font-size:26px;margin:0 0 4px}h2{font-size:19px;margin:34px 0 8px;border-bottom:2px solid #1f6f8b;padding-bottom:3px}
-p.note{color:#555;margin:4px 0 10px}img{max-width:100%;display:block;margin:8px 0;border-radius:4px}
-table{border-collapse:collapse;margin:8px 0}td,th{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid #ddd}
-td.n{text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600}
-.cards{display:flex;flex-wrap:wrap;gap:12px;margin:14px 0}
-.card{background:#fff;border:1px solid #ddd;border-radius:8px;padding:10px 16px;min-width:150px}
-.card b{display:block;font-size:22px}.card span{color:#555;font-size:13px}
-.good b{color:#2e8b57}.warn b{color:#b9770e}.bad b{color:#c0392b}
-"""
-
-
 NUMBER = " class=n"
+#: Nothing is fetched, whatever a file's name or text says.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 @dataclass
@@ -30,6 +21,7 @@ class Page:
 
     title: str
     parts: list[str] = field(default_factory=list)
+    data: str = ""
 
     def heading(self, text: str) -> None:
         """Begin a section."""
@@ -39,9 +31,13 @@ class Page:
         """Add a paragraph of explanation."""
         self.parts.append(f'<p class="note">{escape(text)}</p>')
 
-    def picture(self, uri: str, meaning: str) -> None:
-        """Add a picture given as a data URI, with words for those who cannot see it."""
-        self.parts.append(f'<img src="{uri}" alt="{escape(meaning, quote=True)}">')
+    def picture(self, uri: str, meaning: str, *, still: bool = False) -> None:
+        """Add a picture given as a data URI, with words for those who cannot see it.
+
+        ``still``: only where scripts do not run; else the explorer shows the same.
+        """
+        image = f'<img src="{uri}" alt="{escape(meaning, quote=True)}">'
+        self.parts.append(f"<noscript>{image}</noscript>" if still else image)
 
     def cards(self, items: Iterable[tuple[str, str, str]]) -> None:
         """Add headline figures: (figure with unit, what it is, "good", "warn", "bad" or "")."""
@@ -51,20 +47,44 @@ class Page:
         ]
         self.parts.append(f'<div class="cards">{"".join(cards)}</div>')
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Add a table; columns after the first are numbers."""
+    def verdict(self, answer: str, mood: str, lines: Sequence[str], advice: Sequence[str]) -> None:
+        """Add the answer to "can I trust this", what is behind it, and what to do."""
+        said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        todo = "".join(f"<li>{escape(line)}</li>" for line in advice)
+        listed = f"<p><b>What to do</b></p><ul>{todo}</ul>" if todo else ""
+        self.parts.append(
+            f'<div class="verdict {escape(mood, quote=True)}"><p><b>Can I trust this?</b></p>'
+            f'<b class="answer">{escape(answer)}</b>{said}{listed}</div>'
+        )
+
+    def markup(self, html: str) -> None:
+        """Add HTML that was escaped where it was made."""
+        self.parts.append(html)
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = False) -> None:
+        """Add a table; columns after the first are numbers, or ``words``."""
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         body = "".join(
-            "<tr>" + "".join(f'<td{NUMBER if i else ""}>{escape(cell)}</td>'
+            "<tr>" + "".join(f'<td{NUMBER if i and not words else ""}>{escape(cell)}</td>'
                              for i, cell in enumerate(row)) + "</tr>"
             for row in rows
         )  # fmt: skip
-        self.parts.append(f"<table><tr>{head}</tr>{body}</table>")
+        self.parts.append(f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>')
 
     def html(self) -> str:
         """Return the whole page."""
+        scripts = ""
+        if self.data:
+            plots, explorer = asset("uPlot.iife.min.js"), asset("explorer.js")
+            scripts = (
+                f'<script type="application/json" id="data">{self.data}</script>'
+                f"<script>/* {asset('uPlot.LICENSE.txt')} */\n{plots}</script><script>{explorer}</script>"
+            )
+        style = asset("report.css") + (asset("uPlot.min.css") if self.data else "")
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>"
-            f"<h1>{escape(self.title)}</h1>{''.join(self.parts)}</body></html>\n"
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(self.title)}</title><style>{style}</style></head><body>"
+            f"<h1>{escape(self.title)}</h1>{''.join(self.parts)}{scripts}</body></html>\n"
         )

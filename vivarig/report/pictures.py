@@ -12,18 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
-from calibration.foundation.arrays import Bytes, Floats
+from calibration.foundation.arrays import Bytes, Floats, Ints
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.store import read_hull
 from capture.recordings.masks import read_masks
-from capture.recordings.video import read_frames
+from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
 
 __all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
 
-SILHOUETTE, HULL, TEMPLATE, BONE, JOINT = (80, 200, 80), (200, 160, 60), (60, 160, 255), (255, 255, 255), (60, 60, 230)
+SILHOUETTE, HULL, TEMPLATE = (80, 200, 80), (200, 160, 60), (60, 160, 255)
 RIM = (60, 60, 60)
+BONES = ((255, 255, 255), (0, 140, 255), (40, 40, 225))
+"""Colour of a bone by the trust of its worse end, BGR: white, orange, red."""
 TILE_WIDTH = 320
+_reader = ImageReader()
 _PAPER = 250
 """Grey level of the page, for what is left of a row."""
 
@@ -43,9 +46,10 @@ def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
 @lru_cache(maxsize=32)
 def _decoded(source: Path, at: int) -> Bytes | None:
     """Return an image of a video or a folder, read-only; the same one is drawn over several times."""
-    for _, image in read_frames(source, max(at, 0), at + 1):
-        return _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
-    return None
+    image = _reader.read(source, at)
+    if image is None:
+        return None
+    return _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
 
 
 def _lit(image: Bytes) -> Bytes:
@@ -64,15 +68,16 @@ def stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame
     """Draw the skeleton of a frame over an image that was enlarged ``scale`` times."""
     # An enlarged pixel's centre lies in the middle of the small ones.
     pixels = scale * camera.project(skeleton.positions[frame]) + (scale - 1) / 2
+    trust = skeleton.joint_trust[frame]
     for joint, parent in enumerate(skeleton.parents):
         if parent >= 0 and np.isfinite(pixels[[joint, parent]]).all():
             a, b = (tuple(int(n) for n in np.round(np.clip(pixels[k], -9999, 9999))) for k in (joint, parent))
             cv2.line(image, a, b, RIM, scale + 2, cv2.LINE_AA)  # white bones are to be seen on white fur, too
-            cv2.line(image, a, b, BONE, scale, cv2.LINE_AA)
-    for pixel in pixels[np.isfinite(pixels).all(1)]:
-        cv2.circle(
-            image, tuple(int(n) for n in np.round(np.clip(pixel, -9999, 9999))), 2 * scale, JOINT, -1, cv2.LINE_AA
-        )
+            cv2.line(image, a, b, BONES[max(trust[joint], trust[parent])], scale, cv2.LINE_AA)
+    for joint in np.flatnonzero(np.isfinite(pixels).all(1)).tolist():
+        x, y = (int(n) for n in np.round(np.clip(pixels[joint], -9999, 9999)))
+        cv2.circle(image, (x, y), 2 * scale, RIM, -1, cv2.LINE_AA)
+        cv2.circle(image, (x, y), scale, BONES[trust[joint]], -1, cv2.LINE_AA)
 
 
 def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) -> Bytes | None:
@@ -143,13 +148,17 @@ def contact_sheet(
     what: Sequence[str],
     *,
     near: bool = False,
+    markers: Ints | None = None,
 ) -> Bytes:
-    """Return labelled tiles of every camera and frame asked, up to four in a row; ``near``: cut to the subject."""
+    """Return labelled tiles of every camera and frame asked, up to four in a row.
+
+    ``near``: cut to the subject, or to some of its ``markers`` (indices) and what is around them.
+    """
     tiles = [
         _tile(
             overlay(findings, camera, frame, what),
             f"{camera}  frame {frame}",
-            _crop_box(findings, camera, frame) if near else None,
+            _crop_box(findings, camera, frame, markers) if near else None,
         )
         for frame in frames
         for camera in cameras
@@ -163,18 +172,25 @@ def contact_sheet(
     return np.vstack(rows)
 
 
-def _crop_box(findings: Findings, camera: str, frame: int) -> tuple[int, int, int, int] | None:
-    """Return (left, top, right, bottom) px around the subject as tracked and cut out, 4 to 3; None if not seen."""
+def _crop_box(
+    findings: Findings, camera: str, frame: int, markers: Ints | None = None
+) -> tuple[int, int, int, int] | None:
+    """Return (left, top, right, bottom) px around the subject as tracked and cut out, 4 to 3; None if not seen.
+
+    With ``markers``, around them alone, and as much again on every side.
+    """
     corners: list[Floats] = []
     width = height = 0
     if findings.track is not None and findings.recording.rig is not None and frame < findings.track.frames:
         view = findings.recording.rig[camera]
         width, height = view.size
-        pixels = view.project(findings.track.markers[frame])
+        places = findings.track.markers[frame]
+        pixels = view.project(places if markers is None else places[markers])
         inside = np.isfinite(pixels).all(axis=1) & (pixels >= 0).all(axis=1) & (pixels < view.size).all(axis=1)
         if np.count_nonzero(inside) >= 3:
             corners += [pixels[inside].min(axis=0), pixels[inside].max(axis=0)]
-    if findings.silhouettes is not None and camera in findings.silhouettes.names:
+    part = markers is not None and bool(corners)
+    if not part and findings.silhouettes is not None and camera in findings.silhouettes.names:
         mask = read_masks(findings.silhouettes.path, camera, frame)[0]
         height, width = mask.shape
         x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
@@ -183,7 +199,11 @@ def _crop_box(findings: Findings, camera: str, frame: int) -> tuple[int, int, in
     if not corners:
         return None
     low, high = np.min(corners, axis=0), np.max(corners, axis=0)
-    side = min(max(float(high[0] - low[0]), 4 / 3 * float(high[1] - low[1]), 60.0) * 1.3, width, 4 / 3 * height)
+    side = min(
+        max(float(high[0] - low[0]), 4 / 3 * float(high[1] - low[1]), 60.0) * (2.2 if part else 1.3),
+        width,
+        4 / 3 * height,
+    )
     left, top = (low + high - [side, 0.75 * side]) / 2
     left = int(np.clip(left, 0, width - side))
     top = int(np.clip(top, 0, height - 0.75 * side))
