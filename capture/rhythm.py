@@ -2,8 +2,8 @@
 
 Favreau et al. 2004 (Animal gaits from video, SCA): the binarised images, cropped to the subject, are taken apart into
 principal components; a regular gait shows as components that repeat. Here the stride frequency is the one whose
-harmonics explain most of the leading components of all cameras, and a component's regularity r is its correlation with
-what repeats in it. What moves slowly (a turn, a change of distance) is taken out first.
+multiples stand out as lines of all cameras' spectra, and the regularity r that of the two combinations of leading
+components that repeat best. What moves slowly (a turn, a change of distance) is taken out first.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ _FEWEST = 4.0
 """Strides that a recording must hold, at least, to be called regular."""
 _REGULAR = 0.6
 """Regularity from which a component repeats (Favreau et al.)."""
+_LEFT_AND_RIGHT = 0.9
+"""Regularity from which every second step is told from the others: chance reaches 0.6 or, in few strides, 0.8."""
+_LEAST_SHARE = 0.005
+"""Share of the silhouette that must repeat: legs are several times that, sniffing or grooming a tenth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +45,9 @@ class Rhythm:
     Attributes:
         stride_hz: strides per second; NaN if there is no regular gait.
         camera: the camera that shows it best.
-        regularity: r of its first and second component.
+        regularity: r of the two combinations of its components that repeat best.
         phase: (T,) cycles since the first frame, finer than frames; NaN without a regular gait.
-        components: (T, 2) first two components of that camera, unit variance.
+        components: (T, 2) what repeats best in that camera, unit variance.
     """
 
     stride_hz: float
@@ -117,75 +121,79 @@ def find_rhythm(masks: Mapping[str, Sequence[Bools] | Bools], rate_hz: float) ->
         raise InputError("rhythm: wanted the silhouettes of one camera at least")
     crops = {camera: _crops(some) for camera, some in masks.items()}
     frames = len(next(iter(crops.values())))
-    cycles, scores, stacked = _fundamental(crops, rate_hz)
-    regular = {camera: _regularity(values, cycles) for camera, values in scores.items()}
-    best = max(regular, key=lambda camera: min(regular[camera]))
-    shown = scores[best][:, :2] / np.maximum(scores[best][:, :2].std(axis=0), 1e-12)
-    if min(regular[best]) < _REGULAR or cycles < _FEWEST * 0.95:
-        return Rhythm(np.nan, best, regular[best], np.full(frames, np.nan), shown)
-    return Rhythm(cycles / frames * rate_hz, best, regular[best], _phase(stacked, cycles), shown)
+    strides = _halved(crops, _strides(crops, rate_hz))
+    scores = {camera: silhouette_components(some, strides) for camera, some in crops.items()}
+    cycles = _refined(
+        np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in scores.values()], axis=1), strides
+    )
+    repeating = {camera: _repeating(values, cycles) for camera, values in scores.items()}
+    best = max(repeating, key=lambda camera: repeating[camera][0][1])
+    regularity, shown = repeating[best]
+    explained = sum(_explained(values, cycles) for values in scores.values())
+    share = explained / max(sum(float((some**2).sum()) for some in crops.values()), 1e-300)
+    if min(regularity) < _REGULAR or share < _LEAST_SHARE or cycles < _FEWEST * 0.95:
+        return Rhythm(np.nan, best, regularity, np.full(frames, np.nan), shown)
+    phase = _phase(np.concatenate([_weighed(*one) for one in repeating.values()], axis=1), cycles)
+    slope = float(np.polyfit(np.arange(frames), phase, 1)[0])
+    return Rhythm(slope * rate_hz, best, regularity, phase, shown)
 
 
-def _fundamental(crops: Mapping[str, Floats], rate_hz: float) -> tuple[float, dict[str, Floats], Floats]:
-    """Return the strides of the recording, and the components of what is as fast, by camera and of all together.
+def _weighed(regularity: tuple[float, float], shown: Floats) -> Floats:
+    """(T, 2) what repeats in a camera, in units of what does not."""
+    r = np.minimum(np.array(regularity), 0.995)
+    return np.asarray(shown * (r / np.sqrt(1.0 - r**2)))
 
-    Of the times after which silhouettes come back, the one whose harmonics explain most; but if every
-    second or third of these does nearly as well, the strides are that much faster.
+
+def _strides(crops: Mapping[str, Floats], rate_hz: float) -> float:
+    """Return how many strides the recording holds, to some tenths, if it holds strides at all.
+
+    Strides show as lines of the spectrum at their frequency and its multiples, and as none half-way between: a comb.
+    Half of the frequency has lines missing, twice the frequency has lines between its own, and a slow turn, however
+    large, has no lines at all.
     """
-    most = min(len(next(iter(crops.values()))) / 8.0, len(next(iter(crops.values()))) / rate_hz * _FASTEST_HZ)
-
-    def tried(guess: float) -> tuple[float, float, dict[str, Floats], Floats]:
-        scores = {camera: silhouette_components(some, guess) for camera, some in crops.items()}
-        stacked = np.concatenate(
-            [values / max(float(np.linalg.norm(values)), 1e-12) for values in scores.values()], axis=1
-        )
-        cycles = _refined(stacked, guess)
-        return _explained(stacked, cycles) / float((stacked**2).sum()), cycles, scores, stacked
-
-    best = max((tried(guess) for guess in _guesses(_joined(crops, _FEWEST), rate_hz)), key=lambda one: one[0])
-    for times, nearly in ((2, 0.8), (3, 0.6), (2, 0.8)):
-        _, cycles, _, stacked = best
-        if times * cycles > most:
-            continue
-        faster = _refined(stacked, times * cycles)
-        if _explained(stacked, faster) >= nearly * _explained(stacked, cycles):
-            best = tried(faster)
-    return best[1], best[2], best[3]
+    frames = len(next(iter(crops.values())))
+    most = min(frames / 6.0, frames / rate_hz * _FASTEST_HZ)
+    at = np.arange(0.0, min((_HARMONICS + 0.5) * most, 0.5 * frames), 0.05)
+    level = np.log(sum(_spectrum(some, at) for some in crops.values()) + 1e-300)
+    tried = np.arange(0.9 * _FEWEST, max(most, 0.9 * _FEWEST + 0.02), 0.02)
+    contrast = np.zeros(len(tried))
+    for harmonic in range(1, _HARMONICS + 1):
+        below, line, above = (np.interp((harmonic + shift) * tried, at, level) for shift in (-0.5, 0.0, 0.5))
+        contrast += (line - 0.5 * (below + above)) / harmonic
+    return float(tried[int(np.argmax(contrast))])
 
 
-def _joined(crops: Mapping[str, Floats], cycles: float) -> Floats:
-    """(T, K) leading components of all cameras, each camera of unit size."""
-    parts = [silhouette_components(some, cycles) for some in crops.values()]
-    return np.concatenate([part / max(float(np.linalg.norm(part)), 1e-12) for part in parts], axis=1)
+def _halved(crops: Mapping[str, Floats], steps: float) -> float:
+    """Return half of a frequency if that repeats in a view by itself: left and right look alike in the others."""
+    half = 0.5 * steps
+    if half < 0.9 * _FEWEST:
+        return steps
+    scores = [silhouette_components(some, half) for some in crops.values()]
+    odd = max(_repeating(values, half, (1, 3))[0][0] for values in scores)
+    return half if odd >= _LEFT_AND_RIGHT else steps
 
 
-def _harmonics(frames: int, cycles: float, count: int = _HARMONICS) -> Floats:
-    """(T, 2 count) orthonormal sines and cosines of ``cycles`` per recording and its multiples."""
-    turn = 2 * np.pi * cycles * np.arange(frames)[:, None] / frames * np.arange(1, count + 1)
+def _spectrum(crops: Floats, cycles: Floats) -> Floats:
+    """Return the power of silhouettes (T, 32, 32) at frequencies in cycles per recording, less a slow cubic trend."""
+    frames = len(crops)
+    flat = crops.reshape(frames, -1)
+    trend = np.linalg.qr(np.linspace(-1.0, 1.0, frames)[:, None] ** np.arange(4))[0]
+    flat = flat - trend @ (trend.T @ flat)
+    u, s, _ = np.linalg.svd(flat, full_matrices=False)
+    window = np.hanning(frames + 2)[1:-1]
+    waves = np.exp(-2j * np.pi * cycles[:, None] * np.arange(frames) / frames) * window
+    return np.asarray((np.abs(waves @ (u[:, :20] * s[:20])) ** 2).sum(axis=1))
+
+
+def _harmonics(frames: int, cycles: float, harmonics: Sequence[int] = (1, 2, 3)) -> Floats:
+    """(T, 2 H) orthonormal sines and cosines of multiples of ``cycles`` per recording."""
+    turn = 2 * np.pi * cycles * np.arange(frames)[:, None] / frames * np.array(harmonics)
     return np.asarray(np.linalg.qr(np.concatenate([np.cos(turn), np.sin(turn)], axis=1))[0])
 
 
 def _explained(scores: Floats, cycles: float) -> float:
     """Return the variance of scores (T, K) that a frequency and its harmonics explain."""
     return float(((_harmonics(len(scores), cycles).T @ scores) ** 2).sum())
-
-
-def _guesses(scores: Floats, rate_hz: float) -> list[float]:
-    """Return cycles of the recording that may be its strides: after such a time the components come back, or after two
-    or three of them."""
-    frames = len(scores)
-    whole = int(frames / _FEWEST * 1.1)
-    alike = np.zeros(whole + 2)
-    for lag in range(whole + 2):
-        early, late = scores[: frames - lag], scores[lag:]
-        size = np.linalg.norm(early) * np.linalg.norm(late)
-        alike[lag] = float((early * late).sum()) / max(float(size), 1e-300)
-    inner = np.arange(4, whole + 1)
-    peaks = inner[(alike[inner] > alike[inner - 1]) & (alike[inner] >= alike[inner + 1])]
-    best = peaks[np.argsort(-alike[peaks], kind="stable")][:3]
-    guesses = {round(frames * parts / float(lag), 1) for lag in best for parts in (1, 2, 3)}
-    most = min(frames / 8.0, frames / rate_hz * _FASTEST_HZ)
-    return sorted(one for one in guesses if one <= most) or [_FEWEST]
 
 
 def _refined(scores: Floats, cycles: float) -> float:
@@ -196,13 +204,20 @@ def _refined(scores: Floats, cycles: float) -> float:
     return cycles
 
 
-def _regularity(scores: Floats, cycles: float) -> tuple[float, float]:
-    """Return the correlation of the first and the second component with what repeats in them."""
-    if cycles <= 0:
-        return 0.0, 0.0
-    basis = _harmonics(len(scores), cycles)
-    shares = [float(((basis.T @ scores[:, k]) ** 2).sum() / max((scores[:, k] ** 2).sum(), 1e-300)) for k in range(2)]
-    return float(np.sqrt(shares[0])), float(np.sqrt(shares[1]))
+def _repeating(
+    scores: Floats, cycles: float, harmonics: Sequence[int] = (1, 2, 3)
+) -> tuple[tuple[float, float], Floats]:
+    """Return r of the two combinations of components (T, 6) that repeat best, and these (T, 2) of unit variance.
+
+    The components themselves are ordered by size, and a turn of the body is larger than its steps.
+    """
+    free, size, _ = np.linalg.svd(scores - scores.mean(axis=0), full_matrices=False)
+    free = free[:, size > 1e-9 * max(float(size[0]), 1e-300)]
+    if free.shape[1] < 2:
+        return (0.0, 0.0), np.zeros((len(scores), 2))
+    turned, shares, _ = np.linalg.svd(free.T @ _harmonics(len(scores), cycles, harmonics), full_matrices=False)
+    shown = free @ turned[:, :2]
+    return (float(shares[0]), float(shares[1])), shown / np.maximum(shown.std(axis=0), 1e-12)
 
 
 def _phase(scores: Floats, cycles: float) -> Floats:

@@ -39,6 +39,7 @@ VERBS = {
     "train": "train a pose prior",
     "track": "fit the template surface to each frame",
     "skeleton": "recover the skeleton from the tracked surface",
+    "rhythm": "tell from silhouettes alone whether there is a regular gait",
     "clean": "make feet stand still while they stand, and do the edits of edits.toml",
     "run": "all stages from videos to report, resumable",
     "xray": "undistort, calibrate, track and triangulate X-ray beads",

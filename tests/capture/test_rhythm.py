@@ -11,7 +11,7 @@ from calibration.foundation.errors import InputError
 from capture.rhythm import find_rhythm, key_frames
 
 
-def _walker(frames: int, phase: np.ndarray) -> Bools:
+def walker(frames: int, phase: np.ndarray) -> Bools:
     """A trunk with legs and arms that swing by a phase, drifting through the image; left and right look different."""
     out = np.zeros((frames, 160, 240), dtype=np.uint8)
     for t in range(frames):
@@ -27,7 +27,7 @@ def _walker(frames: int, phase: np.ndarray) -> Bools:
 
 def test_a_walk_has_a_rhythm_and_its_phase() -> None:
     phase = 1.7 * np.arange(240) / 60.0 + 0.02 * np.sin(np.arange(240) / 40.0)
-    rhythm = find_rhythm({"cam01": _walker(240, phase)}, 60.0)
+    rhythm = find_rhythm({"cam01": walker(240, phase)}, 60.0)
     assert rhythm.regular and rhythm.stride_hz == pytest.approx(1.7, rel=0.01)
     off = rhythm.phase - phase
     assert np.std(off) < 0.03
@@ -41,7 +41,7 @@ def test_a_walk_has_a_rhythm_and_its_phase() -> None:
 def test_fidgeting_has_none() -> None:
     rng = np.random.default_rng(3)
     phase = np.cumsum(rng.normal(0.0, 0.05, 240))
-    rhythm = find_rhythm({"cam01": _walker(240, phase)}, 60.0)
+    rhythm = find_rhythm({"cam01": walker(240, phase)}, 60.0)
     assert not rhythm.regular and rhythm.words().startswith("no regular gait")
     assert len(key_frames(rhythm, 3)) == 3
 
