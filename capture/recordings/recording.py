@@ -16,12 +16,18 @@
     [track]                    # optional: options of a stage, by the names of its verb
     texture = false
 
+    [session]                  # optional: what NWB files say of animal and day
+    start = 2026-03-02T10:15:00+01:00
+    subject_id = "m7"          # and species, sex, age (ISO 8601: "P90D"), weight, description, experimenter, lab,
+                               # institution
+
 A folder that `vivarig track --meshes` made has ``meshes = "DIR"`` in place of cameras.
 Everything the program makes goes to ``results/``; nothing that the user brought is changed.
 """
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -42,7 +48,23 @@ __all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
 
 #: Tables of settings, one per stage.
 STAGES = ("silhouettes", "hull", "track", "skeleton", "clean", "report")
-_KEYS = ("name", "rate_hz", "subject", "subjects", "rig", "belt", "cameras", "meshes", "lengths", "notes", *STAGES)
+_KEYS = (
+    "name",
+    "rate_hz",
+    "subject",
+    "subjects",
+    "rig",
+    "belt",
+    "cameras",
+    "meshes",
+    "lengths",
+    "notes",
+    "session",
+    *STAGES,
+)
+_SESSION_KEYS = (
+    "start", "subject_id", "species", "sex", "age", "weight", "description", "experimenter", "lab", "institution",
+)  # fmt: skip
 _CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
 
 
@@ -89,6 +111,7 @@ class Recording:
         rig_file: where the rig was read, if it was.
         settings: options of the stages that the file sets, by stage and name.
         belt: velocity of a treadmill's belt over the floor, x and y in mm/s, where the file names it.
+        session: what the file says of animal and day, for NWB; ``start`` is a datetime with its time zone.
     """
 
     folder: Path
@@ -102,6 +125,7 @@ class Recording:
     rig_file: Path | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     belt: tuple[float, float] | None = None
+    session: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def results(self) -> Path:
@@ -160,6 +184,7 @@ def load_recording(folder: Path | str) -> Recording:
         rig_file=None if rig is None else rig_file,
         settings={stage: dict(root.table(stage).content) for stage in STAGES if stage in root},
         belt=_belt(root),
+        session=_session(root),
     )
 
 
@@ -168,6 +193,22 @@ def _belt(root: Table) -> tuple[float, float] | None:
         return None
     vx, vy = root.array("belt", (2,))
     return float(vx), float(vy)
+
+
+def _session(root: Table) -> dict[str, Any]:
+    if "session" not in root:
+        return {}
+    table = root.table("session")
+    table.allow(_SESSION_KEYS)
+    content: dict[str, Any] = {key: table.text(key) for key in table.content if key != "start"}
+    if "start" in table:
+        start = table.require("start")
+        if not isinstance(start, datetime.datetime) or start.tzinfo is None:
+            raise InputError(
+                f"{table.where('start')} must be date, time and time zone, e.g. 2026-03-02T10:15:00+01:00, got {start}"
+            )
+        content["start"] = start
+    return content
 
 
 def _footage(table: Table, name: str, place: Path) -> Footage:
@@ -234,6 +275,8 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["belt"] = list(recording.belt)
     if recording.meshes is not None:
         content["meshes"] = relative(recording.meshes.resolve())
+    if recording.session:
+        content["session"] = dict(recording.session)
     content.update({stage: dict(table) for stage, table in recording.settings.items()})
     if recording.footage:
         content["cameras"] = {}

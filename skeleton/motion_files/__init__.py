@@ -28,7 +28,7 @@ from skeleton.motion_files.deeplabcut import read_deeplabcut
 from skeleton.motion_files.motions import CoordinateSeries, JointMotion, MarkerSeries, Motion
 from skeleton.motion_files.movement_netcdf import read_movement, write_movement
 from skeleton.motion_files.nwb import read_nwb, write_nwb
-from skeleton.motion_files.sleap import read_sleap
+from skeleton.motion_files.sleap import read_sleap, write_sleap
 from skeleton.motion_files.storage import read_storage, write_storage
 from skeleton.motion_files.table import read_csv, write_csv
 from skeleton.motion_files.trc import read_trc, write_trc
@@ -40,7 +40,7 @@ __all__ = [
     "read_motion",
     "read_movement", "read_nwb", "read_sleap", "read_storage", "read_trc", "write_acclaim", "write_bvh",
     "write_c3d",
-    "write_csv", "write_motion", "write_movement", "write_nwb", "write_storage", "write_trc",
+    "write_csv", "write_motion", "write_movement", "write_nwb", "write_sleap", "write_storage", "write_trc",
 ]  # fmt: skip
 
 #: Format name -> reader(path, **options).
@@ -68,6 +68,7 @@ WRITERS: dict[str, tuple[type, Callable[..., None]]] = {
     "csv": (MarkerSeries, write_csv),
     "nwb": (MarkerSeries, write_nwb),
     "netcdf": (MarkerSeries, write_movement),
+    "sleap": (MarkerSeries, write_sleap),
 }
 
 _LARGEST_MB = 4000

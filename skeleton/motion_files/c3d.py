@@ -95,7 +95,13 @@ def read_c3d(path: Path | str) -> C3dRecording:
     points = np.where(np.isfinite(points).all(axis=-1, keepdims=True), points, np.nan)
     rate = float(header["points"]["frame_rate"]) or float((_parameter(content, "POINT", "RATE") or [0.0])[0])
     first = int(header["points"]["first_frame"])
-    markers = MarkerSeries(_labels(content, "POINT", count), points, rate, up=_up(content), start_s=first / rate)
+    # A residual above 0 is the maker's error of a point; 0 says that there is none to say (a filled or computed point).
+    sigma = np.where(residuals > 0, residuals * scale, np.nan) if residuals.shape == points.shape[:2] else None
+    if sigma is not None and not np.isfinite(sigma).any():
+        sigma = None
+    markers = MarkerSeries(
+        _labels(content, "POINT", count), points, rate, up=_up(content), start_s=first / rate, sigma=sigma
+    )
     analog = np.asarray(data["analogs"], dtype=np.float64)
     analog = analog.reshape(analog.shape[-2], -1).T if analog.size else np.empty((0, 0))
     rotations = np.asarray(data.get("rotations", np.empty((4, 4, 0, 0))), dtype=np.float64)
@@ -126,14 +132,20 @@ def read_c3d_markers(path: Path | str) -> MarkerSeries:
 
 
 def write_c3d(series: MarkerSeries, path: Path | str) -> None:
-    """Write points to a C3D file in millimetres (float32, as the format stores them)."""
+    """Write points to a C3D file in millimetres (float32, as the format stores them).
+
+    A point's residual is its sigma, mm, to 1/250 of the largest, where that is known, else 0; -1 where the point is
+    missing.
+    """
     if series.unit != "mm":
         raise InputError(f"{path}: C3D holds 3D points, these are image points in {series.unit}")
     content = ezc3d.c3d()
     points = np.ones((4, len(series.names), series.frames))
     points[:3] = np.moveaxis(series.positions, (0, 1, 2), (2, 1, 0))
-    residuals = np.where(np.isfinite(points[:3]).all(axis=0), 0.0, -1.0)[None]
+    step, stated = _steps(series)
+    residuals = np.where(np.isfinite(points[:3]).all(axis=0), stated, -1.0)[None]
     points = np.where(np.isfinite(points), points, 0.0)
+    content["parameters"]["POINT"]["SCALE"]["value"] = [-step]  # below 0: points are floats, and it is the residuals'
     content["parameters"]["POINT"]["UNITS"]["value"] = ["mm"]
     content["parameters"]["POINT"]["RATE"]["value"] = [series.rate_hz]
     content["parameters"]["POINT"]["LABELS"]["value"] = list(series.names)
@@ -148,3 +160,13 @@ def write_c3d(series: MarkerSeries, path: Path | str) -> None:
         content.write(str(temporary))
         if temporary.stat().st_size < 16 * len(series.names) * series.frames:  # it says nothing of a full disk
             raise InputError(f"{path}: could not be written; is there room on the disk?")
+
+
+def _steps(series: MarkerSeries) -> tuple[float, Floats]:
+    """Return the step in which residuals are stored, mm, and the residuals (M, T): the format has a byte for each."""
+    if series.sigma is None or not (series.sigma > 0).any():
+        return 1.0, np.zeros((len(series.names), series.frames))
+    sigma = np.where(np.isfinite(series.sigma), series.sigma, 0.0).T
+    step = float(np.float32(sigma.max() / 250.0))
+    # The library cuts off below whole steps.
+    return step, np.where(sigma > 0, (np.maximum(np.round(sigma / step), 1.0) + 0.25) * step, 0.0)

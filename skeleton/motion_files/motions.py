@@ -11,7 +11,7 @@ import numpy as np
 from calibration.foundation.arrays import HUGE, Floats, frozen, measured
 from calibration.foundation.errors import InputError
 from calibration.foundation.names import checked_label
-from calibration.geometry.transforms import rotation_from_quaternion
+from calibration.geometry.transforms import quaternion_from_rotation, rotation_from_quaternion
 
 __all__ = ["CoordinateSeries", "JointMotion", "MarkerSeries", "Motion", "millimetres_per"]
 
@@ -65,6 +65,7 @@ class MarkerSeries:
         up: the vertical axis, "x", "y" or "z"; "" where the file does not say.
         confidence: (T, M) the maker's own score, NaN where it gives none; None if the file has no scores.
         start_s: time of the first frame, s.
+        sigma: (T, M) error of each point that its maker states, mm; None if it states none.
     """
 
     names: tuple[str, ...]
@@ -74,6 +75,7 @@ class MarkerSeries:
     up: str = ""
     confidence: Floats | None = None
     start_s: float = 0.0
+    sigma: Floats | None = None
 
     def __post_init__(self) -> None:
         positions = frozen(measured(np.asarray(self.positions, dtype=np.float64), "markers"))
@@ -95,11 +97,12 @@ class MarkerSeries:
         _checked_up(self.up, "markers")
         if not abs(self.start_s) < HUGE:
             raise InputError(f"markers: the time of the first frame must be a number of seconds, got {self.start_s}")
-        if self.confidence is not None:
-            confidence = frozen(measured(np.asarray(self.confidence, dtype=np.float64), "markers: confidence"))
-            if confidence.shape != positions.shape[:2]:
-                raise InputError(f"markers: confidence must be {positions.shape[:2]}, got {confidence.shape}")
-            object.__setattr__(self, "confidence", confidence)
+        for name in ("confidence", "sigma"):
+            if getattr(self, name) is not None:
+                value = frozen(measured(np.asarray(getattr(self, name), dtype=np.float64), f"markers: {name}"))
+                if value.shape != positions.shape[:2]:
+                    raise InputError(f"markers: {name} must be {positions.shape[:2]}, got {value.shape}")
+                object.__setattr__(self, name, value)
 
     @property
     def frames(self) -> int:
@@ -113,9 +116,14 @@ class MarkerSeries:
 
     def with_z_up(self) -> MarkerSeries:
         """Return the same points in a world whose z axis points up; the file must say its vertical."""
+        return self.with_up("z")
+
+    def with_up(self, up: str) -> MarkerSeries:
+        """Return the same points in a world whose ``up`` axis points up; the file must say its vertical."""
         if self.up == "" or self.unit != "mm":
             raise InputError("markers: the vertical axis is not known; pass up='x', 'y' or 'z' when reading")
-        return replace(self, positions=self.positions @ _Z_FROM_UP[self.up].T, up="z")
+        turn = _Z_FROM_UP[up].T @ _Z_FROM_UP[self.up]
+        return replace(self, positions=self.positions @ turn.T, up=up)
 
     def subset(self, names: Sequence[str]) -> MarkerSeries:
         """Return only the points called ``names``, in that order."""
@@ -124,7 +132,8 @@ class MarkerSeries:
             raise InputError(f"markers: no point '{missing[0]}'; the series has {', '.join(self.names)}")
         index = [self.names.index(name) for name in names]
         confidence = None if self.confidence is None else self.confidence[:, index]
-        return replace(self, names=tuple(names), positions=self.positions[:, index], confidence=confidence)
+        sigma = None if self.sigma is None else self.sigma[:, index]
+        return replace(self, names=tuple(names), positions=self.positions[:, index], confidence=confidence, sigma=sigma)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +187,20 @@ class JointMotion:
     def frames(self) -> int:
         """Number of frames T."""
         return int(self.rotations.shape[0])
+
+    def with_up(self, up: str) -> JointMotion:
+        """Return the same motion in a world whose ``up`` axis points up; the joints' own axes turn with it.
+
+        A body that stands at rest with its frames along the world's axes stands so afterwards, too.
+        """
+        if self.up == "":
+            raise InputError("joint motion: the vertical axis is not known; pass up='x', 'y' or 'z' when reading")
+        turn = _Z_FROM_UP[up].T @ _Z_FROM_UP[self.up]
+        local = turn @ rotation_from_quaternion(self.rotations) @ turn.T
+        return replace(
+            self, offsets=self.offsets @ turn.T, tips=self.tips @ turn.T, shifts=self.shifts @ turn.T,
+            rotations=quaternion_from_rotation(local), up=up,
+        )  # fmt: skip
 
     def poses(self) -> tuple[Floats, Floats]:
         """Return joint centres (T, J, 3) mm and rotations (T, J, 3, 3), world from joint."""

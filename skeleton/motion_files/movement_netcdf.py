@@ -28,6 +28,9 @@ def dataset_from_markers(series: MarkerSeries, *, individual: str = "individual_
     confidence = series.confidence
     if confidence is None:
         confidence = np.full(series.positions.shape[:2], np.nan)
+    beside = {}
+    if series.sigma is not None:
+        beside["sigma"] = (("time", "keypoints", "individuals"), np.asarray(series.sigma[..., None]), {"units": "mm"})
     return xarray.Dataset(
         data_vars={
             "position": (
@@ -36,6 +39,7 @@ def dataset_from_markers(series: MarkerSeries, *, individual: str = "individual_
                 {"units": series.unit},
             ),
             "confidence": (("time", "keypoints", "individuals"), np.asarray(confidence[..., None])),
+            **beside,
         },
         coords={
             "time": series.times(), "space": space, "keypoints": list(series.names), "individuals":
@@ -59,7 +63,7 @@ def markers_from_dataset(
     """Return the points of one animal of a movement poses data set."""
     if "position" not in dataset or not {"time", "space", "keypoints"} <= set(dataset["position"].dims):
         raise InputError(f"{who}: not a movement poses data set (no position over time, space, keypoints)")
-    position, scores = dataset["position"], dataset.get("confidence", None)
+    position, scores, stated = dataset["position"], dataset.get("confidence", None), dataset.get("sigma", None)
     if "individuals" in position.dims:
         animals = [str(name) for name in dataset["individuals"].values]
         if individual is None and len(animals) > 1:
@@ -69,6 +73,7 @@ def markers_from_dataset(
             raise InputError(f"{who}: no animal '{chosen}'; the data set has {', '.join(animals)}")
         position = position.isel(individuals=animals.index(chosen))
         scores = None if scores is None else scores.isel(individuals=animals.index(chosen))
+        stated = None if stated is None else stated.isel(individuals=animals.index(chosen))
     values = np.asarray(position.transpose("time", "keypoints", "space").values, dtype=np.float64)
     flat = values.shape[-1] == 2
     if not flat:
@@ -85,12 +90,13 @@ def markers_from_dataset(
         else:
             rate_hz = rate_from_times(times, who)
     confidence = None if scores is None else np.asarray(scores.transpose("time", "keypoints").values, dtype=np.float64)
+    sigma = None if stated is None else np.asarray(stated.transpose("time", "keypoints").values, dtype=np.float64)
     in_frames = dataset.attrs.get("time_unit") == "frames"
     start = float(times[0]) / (rate_hz if in_frames else 1.0) if len(times) else 0.0
     return MarkerSeries(
         tuple(str(name) for name in dataset["keypoints"].values), values, rate_hz, unit="px" if flat else
         "mm",
-        up="" if flat else str(dataset.attrs.get("up_axis", "")), start_s=start,
+        up="" if flat else str(dataset.attrs.get("up_axis", "")), start_s=start, sigma=sigma,
         confidence=None if confidence is None or np.isnan(confidence).all() else confidence,
     )  # fmt: skip
 

@@ -89,6 +89,8 @@ def read_csv(
     confidence = None
     if all(name in known for name in names):
         confidence = table[:, [known[name] for name in names]]
+    stated = {name: index for index, title in enumerate(titles) if (name := title.removesuffix("_sigma_mm")) != title}
+    sigma = table[:, [stated[name] for name in names]] if all(name in stated for name in names) else None
     start = float(times[0]) if times is not None and len(times) else 0.0
     vertical = "" if unit == "px" else notes.get("up", up).strip("?")
     return MarkerSeries(
@@ -99,6 +101,7 @@ def read_csv(
         up=vertical,
         confidence=confidence,
         start_s=start,
+        sigma=sigma,
     )
 
 
@@ -108,6 +111,8 @@ def write_csv(series: MarkerSeries, path: Path | str) -> None:
     titles = ["frame", "time_s", *(f"{name}_{axis}_{series.unit}" for name in series.names for axis in axes)]
     if series.confidence is not None:
         titles += [f"{name}_confidence" for name in series.names]
+    if series.sigma is not None:
+        titles += [f"{name}_sigma_mm" for name in series.names]
     stream = io.StringIO()
     stream.write(f"# vivarig markers rate_hz={series.rate_hz:.15g} up={series.up or '?'}\n")
     writer = csv.writer(stream, lineterminator="\n")
@@ -116,5 +121,7 @@ def write_csv(series: MarkerSeries, path: Path | str) -> None:
         values = list(series.positions[frame].ravel())
         if series.confidence is not None:
             values += list(series.confidence[frame])
+        if series.sigma is not None:
+            values += list(series.sigma[frame])
         writer.writerow([frame, f"{time:.9f}", *(f"{value:.10g}" if np.isfinite(value) else "" for value in values)])
     write_text(path, stream.getvalue())

@@ -25,11 +25,11 @@ from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import write_text
 from calibration.foundation.tables import read_toml
-from skeleton.bodies import BODIES, load_body
-from skeleton.bodies.marker_sets import MarkerSet, load_marker_set, save_marker_set
+from skeleton.bodies import BODIES, load_body, load_skeleton_toml
+from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, load_marker_set, save_marker_set
 from skeleton.tree.joint_tree import Pose, Skeleton
 
-__all__ = ["SubjectSkeleton", "load_subject_skeleton", "save_subject_skeleton"]
+__all__ = ["SubjectSkeleton", "load_subject_skeleton", "save_subject_skeleton", "subject_body"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +103,18 @@ def load_subject_skeleton(folder: Path) -> SubjectSkeleton:
     pose.allow(frozenset(skeleton.coordinate_names))
     coordinates = np.array([pose.number(name, 0.0) for name in skeleton.coordinate_names])
     return SubjectSkeleton(body, lengths, coordinates, load_marker_set(folder / "markers.toml"))
+
+
+def subject_body(name: str, folder: Path) -> tuple[Skeleton, MarkerSet]:
+    """Return body and markers of a built-in body or of a subject folder, whose own files come first."""
+    if name in BODIES:
+        return load_body(name), builtin_markers(name)
+    place = next((path for path in (folder / name, Path(name)) if path.is_dir()), None)
+    if place is None:
+        raise InputError(f"unknown subject '{name}'; built in are {', '.join(BODIES)}, or give a subject folder")
+    if not (place / "skeleton.toml").is_file():
+        bones = load_subject_skeleton(place)
+        return bones.skeleton, bones.markers
+    body = load_skeleton_toml(place / "skeleton.toml")
+    own = place / "markers.toml"
+    return body, load_marker_set(own) if own.is_file() else builtin_markers(body.name)

@@ -12,14 +12,17 @@ from vivarig.export.motions import POINT_SETS
 from vivarig.results.findings import load_findings
 
 HELP = (
-    "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) hold points, .bvh .amc the "
-    "skeleton in motion (.vpg: in a few bytes a frame, for vivarig convert), .mot its coordinates; .glb (glTF) "
-    "and .usd the moving surface with the skeleton, .ply .obj .stl the surface as one file per frame. --onto gives "
-    "the motion to another subject's mesh."
+    "Write results for other programs, by suffix: .c3d .trc .csv .nwb .nc (movement) .h5 (SLEAP 3D) hold points, "
+    ".osim OpenSim's model of the subject with markers and motion beside it (.mot: its motion alone), .bvh .amc the "
+    "skeleton in motion (.vpg: in a few bytes a frame, for vivarig convert); .glb (glTF) and .usd the moving surface "
+    "with the skeleton, .ply .obj .stl the surface as one file per frame. --onto gives the motion to another "
+    "subject's mesh."
 )
 EXAMPLE = """  vivarig export mouse_07 mouse_07.c3d
   vivarig export mouse_07 joints.csv --points joints --trusted-only
+  vivarig export mouse_07 mouse_07.osim
   vivarig export mouse_07 mouse_07.glb --frames 100:400 --every 2
+  vivarig export mouse_07 small.glb --skin
   vivarig export mouse_07 surface/mouse.ply
   vivarig export walk troll.glb --onto subjects/troll"""
 
@@ -33,10 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frames", metavar="A:B", help="surface: only frames A to B - 1")
     parser.add_argument("--every", type=int, metavar="N", help="surface: every how many frames (default 1)")
     parser.add_argument("--onto", metavar="SUBJECT", help="surface: of another subject that moves like the tracked one")
+    parser.add_argument("--skin", action="store_true", help="glTF, USD: bones carry one surface; small, any length")
+    parser.add_argument("--bone-shifts", action="store_true", help="BVH: position channels below the root, too")
 
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Write one file."""
-    options = ExportOptions(args.points, args.trusted_only, args.frames, args.every, args.onto)
+    options = ExportOptions(
+        args.points, args.trusted_only, args.frames, args.every, args.onto, args.bone_shifts, args.skin
+    )
     what = export_file(load_findings(load_recording(args.recording)), args.target, options)
     return CommandReport([f"wrote {args.target}: {what}"], {"target": str(args.target), "holds": what})

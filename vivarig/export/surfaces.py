@@ -21,6 +21,7 @@ from tracking.subjects.shaped import Shaper
 from tracking.subjects.subject import load_subject, scaled_subject
 from vivarig.export.gltf import write_glb
 from vivarig.export.motions import axes_in_words, joint_motion, up_axis
+from vivarig.export.skinning import Skin, fit_skin
 from vivarig.export.usd import USD_SUFFIXES, write_usd
 from vivarig.results.findings import Findings, TrackFindings
 
@@ -37,6 +38,7 @@ def export_surface(
     every: int = 1,
     trusted_only: bool = False,
     onto: str | None = None,
+    skin: bool = False,
 ) -> str:
     """Write the surface and say what was written.
 
@@ -47,6 +49,7 @@ def export_surface(
         every: every how many frames.
         trusted_only: leave frames out that are not trusted; frames that were not tracked always are.
         onto: subject (built-in or folder) that takes the motion over.
+        skin: .glb, .usd: one surface on bones instead of one shape per frame.
     """
     track = findings.track
     if track is None:
@@ -54,16 +57,28 @@ def export_surface(
     chosen = _chosen(track, frames, every, trusted_only)
     faces, surface = _own(track, chosen) if onto is None else _other(findings, track, chosen, onto)
     what = "surface" if onto is None else f"surface of {onto}"
+    if skin and (onto is not None or findings.skeleton is None):
+        raise InputError(
+            "--skin puts the tracked surface on its own skeleton: not with --onto, not without skeleton.h5"
+        )
     if target.suffix.lower() in (".glb", *USD_SUFFIXES):
         motion = None
         if onto is None and findings.skeleton is not None:
             motion = _part(joint_motion(findings), chosen)
         words = f"{what}{' and skeleton' if motion is not None else ''}, {len(chosen)} frames"
         rate, name = findings.recording.rate_hz, findings.recording.name
+        limbs = None
+        if track.limb_trust is not None:
+            limbs = (track.limb_names, track.limb_trust[chosen])
+        carried: Skin | None = None
+        if skin and motion is not None:
+            carried = fit_skin(motion, lambda row: track.vertices_at(int(chosen[row])))
+            words += f"; bones carry the surface within {carried.apart_mm:.2f} mm (rms)"
         if target.suffix.lower() in USD_SUFFIXES:
-            write_usd(target, chosen, (surface, faces), motion, rate_hz=rate, name=name)
+            write_usd(target, chosen, (carried or surface, faces), motion, rate_hz=rate, name=name, limbs=limbs)
             return f"{words}, {axes_in_words(findings)}"
-        write_glb(target, chosen / rate, (np.stack(list(surface)), faces), motion, name=name)
+        shapes = np.stack(list(surface)) if carried is None else carried
+        write_glb(target, chosen / rate, (shapes, faces), motion, name=name, notes=_notes(chosen, limbs))
         return f"{words}, " + ("m, y up" if up_axis(findings) else axes_in_words(findings))
     target.parent.mkdir(parents=True, exist_ok=True)
     for frame, vertices in zip(chosen, surface, strict=True):
@@ -72,6 +87,15 @@ def export_surface(
         with written_by_library(path) as temporary:
             mesh.export(temporary, file_type=target.suffix.lower().lstrip("."))
     return f"{what}, {len(chosen)} files {target.stem}_NNNNNN{target.suffix}, {axes_in_words(findings)}"
+
+
+def _notes(chosen: Ints, limbs: tuple[tuple[str, ...], Ints] | None) -> dict[str, object]:
+    """Return what a scene says of its frames: numbers, and by limb a digit each (trusted 0, doubtful 1, lost 2)."""
+    notes: dict[str, object] = {"frames": chosen.tolist()}
+    if limbs is not None:
+        names, trust = limbs
+        notes["limb_trust"] = {name: "".join(map(str, trust[:, at])) for at, name in enumerate(names)}
+    return notes
 
 
 def _chosen(track: TrackFindings, frames: str | None, every: int, trusted_only: bool) -> Ints:

@@ -132,6 +132,12 @@ class SkeletonFindings:
     landmarks: Floats
     joint_trust: Ints
     landmark_trust: Ints
+    landmark_joints: Ints | None = None
+
+    @property
+    def landmark_sigma(self) -> Floats | None:
+        """(T, K) sigma of the joint that carries each landmark, mm; None for a file that does not say which."""
+        return None if self.landmark_joints is None else np.asarray(self.sigma[:, self.landmark_joints])
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +288,7 @@ def _skeleton(path: Path) -> SkeletonFindings:
             _mapped(file["landmarks"]),
             by_joint,
             by_landmark,
+            np.asarray(file["landmark_joints"][:], dtype=np.int64) if "landmark_joints" in file else None,
         )
 
 

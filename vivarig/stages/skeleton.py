@@ -17,8 +17,7 @@ from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
 from skeleton.analysis.belts import given_belt
 from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, ground_of
-from skeleton.bodies import BODIES, load_body, load_skeleton_toml
-from skeleton.bodies.marker_sets import LANDMARK, MarkerSet, builtin_markers, load_marker_set
+from skeleton.bodies.marker_sets import LANDMARK, MarkerSet
 from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_body
 from skeleton.inverse_kinematics.skeleton_file import create_skeleton
@@ -31,7 +30,7 @@ from skeleton.pose_spaces.principal_geodesics import PoseSpace
 from skeleton.pose_spaces.skeleton_filling import fill_skeleton_file
 from skeleton.tree.joint_tree import Skeleton
 from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
-from tracking.subjects.skeleton import load_subject_skeleton
+from tracking.subjects.skeleton import subject_body
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.stages import clean
@@ -54,21 +53,6 @@ SPRING_SIGMA = 0.8
 
 _LOOKED_AT = 5_000
 """Frames, at least, that the report's medians are taken over."""
-
-
-def _subject(name: str, folder: Path) -> tuple[Skeleton, MarkerSet]:
-    """Return body and markers of a built-in body or of a subject folder, whose own files come first."""
-    if name in BODIES:
-        return load_body(name), builtin_markers(name)
-    place = next((path for path in (folder / name, Path(name)) if path.is_dir()), None)
-    if place is None:
-        raise InputError(f"unknown subject '{name}'; built in are {', '.join(BODIES)}, or give a subject folder")
-    if not (place / "skeleton.toml").is_file():
-        bones = load_subject_skeleton(place)
-        return bones.skeleton, bones.markers
-    body = load_skeleton_toml(place / "skeleton.toml")
-    own = place / "markers.toml"
-    return body, load_marker_set(own) if own.is_file() else builtin_markers(body.name)
 
 
 def _place_sd(markers: MarkerSet) -> Floats:
@@ -94,7 +78,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
     subject = options.body or tracked.subject or recording.subject
     if subject is None:
         raise InputError(f"{recording.folder}: recording.toml names no subject; pass --body mouse, rat or human")
-    body, markers = _subject(str(subject), recording.folder)
+    body, markers = subject_body(str(subject), recording.folder)
     if tracked.cage_names:
         markers = markers.with_landmarks(body)
     springs = Springs(cutoff=options.cutoff)
