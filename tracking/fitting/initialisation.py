@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -176,20 +177,24 @@ class Finder:
     def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""
         centre = silhouette_centre(self._rig, observation)
-        solver = self.solver
         poses: list[tuple[QuadPose, Floats]] = []
         meshes = []
-        for latent, rotations in zip(self._latents, roots, strict=True):
-            local = solver.pose_of(RigidTransform(np.eye(3), np.zeros(3)), latent)
-            shape = solver.cage_rig.deform(solver.coarse.binding, local)
-            middle = shape.mean(axis=0)
-            for rotation in rotations:
-                shift = centre - rotation @ middle
-                poses.append((QuadPose(rotation @ local.rotations, local.centres @ rotation.T + shift), latent))
-                meshes.append(shape @ rotation.T + shift)
-        scores = self._overlaps(observation, np.array(meshes))
+        for (local, shape), latent, rotations in zip(self._known, self._latents, roots, strict=True):
+            shifts = centre - rotations @ shape.mean(axis=0)
+            turned = rotations[:, None] @ local.rotations
+            moved = local.centres @ rotations.transpose(0, 2, 1) + shifts[:, None]
+            poses += [(QuadPose(r, c), latent) for r, c in zip(turned, moved, strict=True)]
+            meshes.append(shape @ rotations.transpose(0, 2, 1) + shifts[:, None])
+        scores = self._overlaps(observation, np.concatenate(meshes))
         order = np.argsort(-scores, kind="stable")
         return [Hypothesis(poses[i][0], poses[i][1], float(scores[i])) for i in order]
+
+    @cached_property
+    def _known(self) -> list[tuple[QuadPose, Floats]]:
+        """The poses to propose with the root at rest, and the coarse template in them."""
+        solver, here = self.solver, RigidTransform(np.eye(3), np.zeros(3))
+        poses = [solver.pose_of(here, latent) for latent in self._latents]
+        return [(pose, solver.cage_rig.deform(solver.coarse.binding, pose)) for pose in poses]
 
     def _overlaps(self, observation: Observation, meshes: Floats) -> Floats:
         width, height = (max(view.size[k] for view in observation.views) // COARSE + 1 for k in range(2))

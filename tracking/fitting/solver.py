@@ -357,12 +357,11 @@ class FrameSolver:
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
         """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
-        quads = 6 * len(self.cage_rig.quads)
-        system, _ = self._data_system(self._coarse, packed, pose, scale)
+        rows = self._outline_rows(self._coarse, packed, pose, scale)
         basis = latent_basis(self.prior, pose, latent)
-        hessian = basis.T @ system.hessian[:quads, :quads] @ basis
-        gradient = basis.T @ system.gradient[:quads]
-        small = System(hessian, gradient)
+        jacobian = (rows.jacobian @ basis.astype(np.float32)).astype(np.float64)
+        hessian = jacobian.T @ jacobian
+        small = System(hessian, jacobian.T @ (rows.root * rows.matches.residuals))
         at = self.prior.evaluate(latent)
         variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
         metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.initialisation import spread_poses
 from tracking.fitting.solver import FrameFit
-from tracking.limbs.evidence import LimbEvidence, ViewDrawing, projected
+from tracking.limbs.drawing import ViewDrawing, carried, point_values
+from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import Observation
 from tracking.priors.prior import project_pose
 from tracking.quads.oriented_quads import QuadPose
@@ -47,7 +48,7 @@ class LimbSearch:
         rotations, centres = prior.chart.from_vector(identity, prior.training_poses)
         self._known = [self._candidates(limb, rotations, centres) for limb in range(len(evidence.limbs))]
         rest = solver.cage_rig.quads
-        self._points: list[tuple[Floats, Floats]] = []
+        self._points: list[tuple[Ints, Floats]] = []
         for limb, chain in enumerate(evidence.limbs.chains):
             own = np.flatnonzero(evidence.of_vertex == limb)
             own = own[np.linspace(0, len(own) - 1, min(POINTS, len(own))).astype(int)]
@@ -124,36 +125,24 @@ class LimbSearch:
             rotations, centres = (values[::RIVALS] for values in self._known[limb])
             turned = np.concatenate([pose.rotations[chain][None], held @ rotations])
             moved = np.concatenate([pose.centres[chain][None], pose.centres[parent] + centres @ held.T])
-            score = self._scores(drawn, limb, turned, moved, 2) / seen
-            away = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1)
-            rivals = score[away > APART * self.evidence.solver.unit]
-            leads[limb] = score[0] - rivals.max() if len(rivals) else 1.0
+            kept = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1) > APART * self.evidence.solver.unit
+            kept[0] = True
+            score = self._scores(drawn, limb, turned[kept], moved[kept], 2) / seen
+            leads[limb] = score[0] - score[1:].max() if len(score) > 1 else 1.0
         return leads
 
     def _scores(
         self, drawn: list[ViewDrawing | None], limb: int, rotations: Floats, centres: Floats, every: int
     ) -> Floats:
-        """Value (N,) of poses of a limb's quads (N, K, ...), summed over the views."""
-        nearest, local = (values[::every] for values in self._points[limb])
-        points = centres[:, nearest] + np.einsum("npij,pj->npi", rotations[:, nearest], local)
+        """Value (N,) of poses of a limb's quads (N, K, ...), summed over the views; see `point_values`."""
+        nearest, local = self._points[limb]
+        nearest, local = np.ascontiguousarray(nearest[::every]), np.ascontiguousarray(local[::every])
+        points = carried(rotations, centres, nearest, local)
         score = np.zeros(len(points))
         for view, camera in zip(drawn, self.evidence.solver.camera_rows, strict=True):
             if view is not None:
-                pixels = projected(points.reshape(-1, 3), camera)
-                score += self._score(view, limb, pixels).reshape(len(points), -1).mean(axis=1)
+                point_values(view, camera, points, limb, self._empty, score)
         return score
-
-    def _score(self, drawn: ViewDrawing, limb: int, pixels: Floats) -> Floats:
-        """Value (N,) of points of a limb in one view: 1 on unexplained silhouette, down to -1 in empty air."""
-        others = np.delete(drawn.limbs, limb, axis=0).any(axis=0)
-        value = np.where((drawn.mask > 0) & ~others, 1.0, 0.0)
-        value -= np.minimum(drawn.emptiness() / (self._empty * drawn.rate), 1.0)
-        height, width = value.shape
-        at = np.floor((np.nan_to_num(pixels, nan=-1e9) - [drawn.left, drawn.top]) / drawn.step).astype(np.int64)
-        inside = (at >= 0).all(axis=1) & (at[:, 0] < width) & (at[:, 1] < height)
-        found = np.full(len(at), -1.0)
-        found[inside] = value[at[inside, 1], at[inside, 0]]
-        return found
 
     def latent_of(self, pose: QuadPose) -> Floats:
         """Return the latent point (d,) nearest to a pose."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled
 
-__all__ = ["cast_masks", "fill_triangles"]
+__all__ = ["Layers", "cast_masks", "fill_layers", "fill_triangles"]
+
+Layers = NDArray[np.uint16]
+"""Images of up to 16 layers, one bit each."""
 
 
 def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
@@ -34,14 +38,21 @@ def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:
 
 @compiled
 def fill_triangles(pixels: Floats, faces: Ints, value: int, mask: Bytes) -> None:
-    """Set ``mask`` to ``value`` at every pixel centre covered by a projected triangle, edges included."""
+    """Set the bits of ``value`` at every pixel centre of ``mask`` covered by a projected triangle, edges included."""
     for f in range(len(faces)):
         _fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], value, mask)
 
 
 @compiled
-def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> None:
-    """Set ``mask`` to ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
+def fill_layers(pixels: Floats, faces: Ints, values: Layers, image: Layers) -> None:
+    """Set the bits of each triangle's own value (F,) at every pixel centre that it covers, edges included."""
+    for f in range(len(faces)):
+        _fill_triangle(pixels[faces[f, 0]], pixels[faces[f, 1]], pixels[faces[f, 2]], values[f], image)
+
+
+@compiled
+def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes | Layers) -> None:
+    """Set the bits of ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
     height, width = mask.shape
     ax, ay, bx, by, cx, cy = a[0], a[1], b[0], b[1], c[0], c[1]
     if not np.isfinite(ax + ay + bx + by + cx + cy):
@@ -60,7 +71,7 @@ def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> 
         first = int(min(max(np.ceil(min(ax, bx, cx)), 0.0), float(width)))
         last = int(max(min(np.floor(max(ax, bx, cx)), width - 1.0), -1.0))
         for column in range(first, last + 1):
-            mask[top, column] = value
+            mask[top, column] |= value
         return
     # a is the topmost corner, c the lowest: a scan line runs between side ac and one of the two others.
     along = (cx - ax) / (cy - ay)
@@ -74,4 +85,4 @@ def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes) -> 
         if not (right >= 0.0 and left <= width - 1):
             continue
         for column in range(int(max(np.ceil(left), 0.0)), int(min(np.floor(right), width - 1.0)) + 1):
-            mask[row, column] = value
+            mask[row, column] |= value

@@ -19,10 +19,10 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.geometry.rotation_kernels import mean_rotations
 from calibration.geometry.transforms import (
     RigidTransform,
     left_jacobian,
-    mean_rotation,
     rotation_from_vector,
     vector_from_rotation,
 )
@@ -193,7 +193,7 @@ def fit_pose_chart(
         )
     to_root = np.swapaxes(rotations[:, root], -1, -2)[:, None]
     relative = to_root @ rotations
-    means = mean_rotation(relative)
+    means = mean_rotations(relative)
     means[root] = np.eye(3)
     if length_scale is None:
         apart = np.linalg.norm(centres[:, :, None] - centres[:, None], axis=-1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
-from tracking.limbs.evidence import LimbEvidence, LimbRecord
+from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import LimbSearch
 from tracking.observations.contours import Observation
 from tracking.sequence.limb_trust import DOUBT, ROUGH
@@ -29,6 +31,15 @@ def better(first: FrameFit, second: FrameFit) -> FrameFit:
     return second if second.score > first.score + 1e-4 else first
 
 
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What the silhouettes say of a fit's limbs: areas, and of their outlines the residual and weakness (L,), mm."""
+
+    sight: LimbSight
+    residual: Floats
+    weak: Floats
+
+
 class LimbMender:
     """Looks for the limbs of one solver's subject, ever more rarely while that is in vain."""
 
@@ -37,6 +48,7 @@ class LimbMender:
         self.search = LimbSearch(self.evidence)
         count = len(self.evidence.limbs)
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
 
     def forget(self) -> None:
         """Begin afresh: no search was in vain yet."""
@@ -92,20 +104,29 @@ class LimbMender:
             if fit is None:
                 continue
             observation = observe(frame)
-            sight = self.evidence.sight(observation, fit.pose)
-            record.bad[frame], record.views[frame] = sight.bad, sight.views
-            record.outside[frame], record.missing[frame] = sight.worst
-            record.residual[frame], record.weak[frame] = self.evidence.outlines(observation, fit.pose)
+            seen = self._seen(observation, fit)
+            record.bad[frame], record.views[frame] = seen.sight.bad, seen.sight.views
+            record.outside[frame], record.missing[frame] = seen.sight.worst
+            record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
         return record
 
+    def _seen(self, observation: Observation, fit: FrameFit) -> _Seen:
+        """What is seen of a fit's limbs: judged once."""
+        seen = self._known.get(fit)
+        if seen is None:
+            seen = _Seen(self.evidence.sight(observation, fit.pose), *self.evidence.outlines(observation, fit.pose))
+            self._known[fit] = seen
+        return seen
+
     def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
         """Share of a limb that the rest of the body does not cover, mean of the views."""
-        return float(np.nan_to_num(self.evidence.sight(observation, fit.pose).apart[limb]).mean())
+        return float(np.nan_to_num(self._seen(observation, fit).sight.apart[limb]).mean())
 
     def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
         """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
-        rough = self.evidence.outlines(observation, fit.pose)[0] / (ROUGH * self.evidence.solver.unit)
-        bad = np.maximum(self.evidence.sight(observation, fit.pose).bad, DOUBT * np.nan_to_num(rough))
+        seen = self._seen(observation, fit)
+        rough = seen.residual / (ROUGH * self.evidence.solver.unit)
+        bad = np.maximum(seen.sight.bad, DOUBT * np.nan_to_num(rough))
         bad[0] = 0.0
         return np.asarray(bad)

@@ -17,11 +17,11 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
+from calibration.geometry.rotation_kernels import inverse_left_jacobian, rotation_log
 from calibration.geometry.transforms import cross_matrix, vector_from_rotation
 from tracking.priors.pose_chart import PoseChart
 from tracking.priors.prior import LatentPoint, Prior
 from tracking.quads.oriented_quads import QuadPose
-from tracking.terms.rotation_kernels import inverse_left_jacobian, rotation_log
 
 __all__ = ["System", "latent_basis", "prediction_term", "prior_term", "variance_term"]
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
-from calibration.geometry.transforms import RigidTransform, mean_rotation, vector_from_rotation
+from calibration.geometry.rotation_kernels import inverse_left_jacobian, mean_rotations, rotation_log
+from calibration.geometry.transforms import RigidTransform, vector_from_rotation
 from tracking.priors.prior import Prior
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.terms.pair_term import PairTerm
-from tracking.terms.rotation_kernels import inverse_left_jacobian, rotation_log
 
 __all__ = ["PairPrior", "fit_pair_prior"]
 
@@ -104,7 +104,7 @@ def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor
     rotations, centres = prior.chart.from_vector(RigidTransform(np.eye(3), np.zeros(3)), poses)
     pairs = rig.neighbours
     relative = rotations[:, pairs[:, 0]].transpose(0, 1, 3, 2) @ rotations[:, pairs[:, 1]]
-    means = mean_rotation(relative)
+    means = mean_rotations(relative)
     numbers = _pair_numbers(pairs, means, rotations, centres)
     mean = numbers.mean(axis=0)
     spread = numbers - mean

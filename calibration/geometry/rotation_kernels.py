@@ -1,13 +1,16 @@
-"""Compiled logarithm of a rotation and the derivative it needs, for kernels that loop over quads."""
+"""Compiled logarithm of a rotation, the derivative it needs, and means of many rotations, for loops over quads."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
+from calibration.geometry.transforms import rotation_from_vector
 
-__all__ = ["inverse_left_jacobian", "rotation_log"]
+__all__ = ["inverse_left_jacobian", "mean_rotations", "rotation_log"]
 
 
 @compiled
@@ -47,3 +50,37 @@ def inverse_left_jacobian(x: float, y: float, z: float, out: Floats) -> None:
     out[0, 1], out[1, 0] = 0.5 * z + factor * x * y, -0.5 * z + factor * x * y
     out[0, 2], out[2, 0] = -0.5 * y + factor * x * z, 0.5 * y + factor * x * z
     out[1, 2], out[2, 1] = 0.5 * x + factor * y * z, -0.5 * x + factor * y * z
+
+
+def mean_rotations(rotations: Floats) -> Floats:
+    """Return the geodesic means (K, 3, 3) of thousands of rotations (n, K, 3, 3), as `mean_rotation` of transforms."""
+    rotations = np.ascontiguousarray(rotations, np.float64)
+    u, _, vt = np.linalg.svd(rotations.mean(axis=0))
+    u[..., 2] *= np.linalg.det(u @ vt)[..., None]
+    means = u @ vt
+    for _ in range(50):
+        steps = _mean_logs(np.ascontiguousarray(means), rotations)
+        means = means @ rotation_from_vector(steps)
+        if np.abs(steps).max(initial=0.0) < 1e-14:
+            break
+    return np.asarray(means)
+
+
+@compiled
+def _mean_logs(means: Floats, rotations: Floats) -> Floats:
+    """Mean rotation vectors (K, 3) of rotations (n, K, 3, 3) seen from their means (K, 3, 3)."""
+    steps = np.zeros((len(means), 3))
+    seen = np.empty((3, 3))
+    for n in range(len(rotations)):
+        for k in range(len(means)):
+            for i in range(3):
+                for j in range(3):
+                    total = 0.0
+                    for m in range(3):
+                        total += means[k, m, i] * rotations[n, k, m, j]
+                    seen[i, j] = total
+            x, y, z = rotation_log(seen)
+            steps[k, 0] += x
+            steps[k, 1] += y
+            steps[k, 2] += z
+    return steps / len(rotations)

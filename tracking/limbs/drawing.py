@@ -1,0 +1,237 @@
+"""The limbs of a pose drawn small into one view, one bit each, beside the silhouette that was seen there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from calibration.cameras.projection import project_point
+from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
+from tracking.observations.contours import View
+from tracking.observations.rasteriser import Layers, fill_layers
+
+__all__ = ["Canvas", "ViewDrawing", "carried", "drawn", "judged", "point_values", "projected"]
+
+SMALL = 220
+"""Pixels across the drawing of a view, at most."""
+ROOM = 0.05
+"""What is left free around the silhouette and the model, as a share of their size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """Part of a view, small.
+
+    Attributes:
+        mask: (h, w) observed silhouette.
+        emptiness: (h, w) how far outside the silhouette each pixel lies, small pixels.
+        left, top, step: full pixel = (left, top) + step x small pixel.
+    """
+
+    mask: Bytes
+    emptiness: Singles
+    left: float
+    top: float
+    step: int
+
+    @classmethod
+    def of(cls, view: View, low: Floats, high: Floats) -> Canvas:
+        """Cut out what lies between two corners (2,) of the full image."""
+        step = max(1, -(-int((high - low).max()) // SMALL))
+        width, height = (max(int(size), 1) for size in -(-(high - low) // step))
+        mask = np.zeros((height, width), np.uint8)
+        # The pixel in the middle of each small one stands for it.
+        columns, rows = (
+            (low[k] + step * np.arange(size) + step // 2 - view.box[k]).astype(int)
+            for k, size in enumerate((width, height))
+        )
+        inside_x, inside_y = (columns >= 0) & (columns < view.box[2]), (rows >= 0) & (rows < view.box[3])
+        mask[np.ix_(inside_y, inside_x)] = view.mask[np.ix_(rows[inside_y], columns[inside_x])]
+        emptiness = np.asarray(cv2.distanceTransform(1 - mask, cv2.DIST_L2, 5), np.float32)
+        return cls(mask, emptiness, float(low[0]), float(low[1]), step)
+
+    @classmethod
+    def around(cls, view: View) -> Canvas:
+        """Cut out the silhouette with some room."""
+        box = np.array([view.box[0], view.box[1], view.box[0] + view.box[2], view.box[1] + view.box[3]], float)
+        room = 2 * ROOM * float((box[2:] - box[:2]).max()) + 2
+        return cls.of(view, *_within(view, box, room))
+
+    def holding(self, view: View, pixels: Floats) -> Canvas:
+        """Return a canvas that holds the model's pixels (N, 2) too, as far as the image does: this one if it does."""
+        known = pixels[np.isfinite(pixels).all(axis=1)]
+        if not len(known):
+            return self
+        high = np.array([self.left, self.top]) + self.step * np.array(self.mask.shape[::-1])
+        box = np.concatenate([np.array([self.left, self.top]), high])
+        least, most = np.maximum(known.min(axis=0), 0), np.minimum(known.max(axis=0), view.size)
+        if (least >= box[:2]).all() and (most <= box[2:]).all():
+            return self
+        box[:2], box[2:] = np.minimum(box[:2], least), np.maximum(box[2:], most)
+        return Canvas.of(view, *_within(view, box, ROOM * float((box[2:] - box[:2]).max()) + 2))
+
+
+def _within(view: View, box: Floats, room: float) -> tuple[Floats, Floats]:
+    """Corners of a box grown by some room, within the image."""
+    return np.maximum(np.floor(box[:2] - room), 0), np.minimum(np.ceil(box[2:] + room), view.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewDrawing:
+    """One view drawn small.
+
+    Attributes:
+        canvas: what was seen.
+        limbs: (h, w) one bit for each limb that covers a pixel.
+        rate: small pixels per mm at the body.
+    """
+
+    canvas: Canvas
+    limbs: Layers
+    rate: float
+
+
+def drawn(canvas: Canvas, pixels: Floats, faces: Ints, layers: Layers, spread: float) -> ViewDrawing:
+    """Draw a projected mesh (V, 2) whose faces have one bit each (F,).
+
+    ``spread`` is that of the body across a view, mm: the root of the sum of two variances.
+    """
+    small = (pixels - np.array([canvas.left, canvas.top]) - canvas.step // 2) / canvas.step
+    image = np.zeros(canvas.mask.shape, np.uint16)
+    fill_layers(small, faces, layers, image)
+    known = small[np.isfinite(small).all(axis=1)]
+    across = float(np.sqrt(np.sum(np.var(known, axis=0)))) if len(known) > 2 else spread
+    return ViewDrawing(canvas, image, across / max(spread, 1e-9))
+
+
+def judged(drawing: ViewDrawing, count: int, tolerance: float) -> tuple[Floats, Floats, Floats]:
+    """Shares (L,) of each of ``count`` limbs: in empty air, missing beside it, and covered by no other limb.
+
+    Args:
+        drawing: of one view.
+        count: limbs.
+        tolerance: how far outlines may lie from each other, mm.
+
+    Returns:
+        outside, missing, apart: NaN where a limb is not drawn; missing is silhouette that no limb explains, put down to
+        the limb nearest in the image, as a share of that limb's drawn size.
+    """
+    near = tolerance * drawing.rate
+    canvas = drawing.canvas
+    areas, outside, apart = np.zeros(count), np.zeros(count), np.zeros(count)
+    _tally(drawing.limbs, canvas.emptiness, near, areas, outside, apart)
+    missing = np.zeros(count)
+    bare = (drawing.limbs == 0).astype(np.uint8)
+    if areas.any() and ((cv2.distanceTransform(bare, cv2.DIST_L2, 5) > near) & (canvas.mask > 0)).any():
+        # The label of a pixel is that of the nearest pixel of the model; the outermost limb there owns it.
+        away, labels = cv2.distanceTransformWithLabels(bare, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
+        _put_down(drawing.limbs, canvas.mask, away, labels, near, missing)
+    size = np.where(areas > 0, areas, np.nan)
+    return outside / size, missing / size, apart / size
+
+
+@compiled
+def _tally(limbs: Layers, emptiness: Singles, near: float, areas: Floats, outside: Floats, apart: Floats) -> None:
+    """Count each limb's pixels, those far outside, and those that no other limb covers."""
+    for row in range(limbs.shape[0]):
+        for column in range(limbs.shape[1]):
+            bits = limbs[row, column]
+            if bits == 0:
+                continue
+            alone = (bits & (bits - 1)) == 0
+            far = emptiness[row, column] > near
+            for limb in range(len(areas)):
+                if (bits >> limb) & 1:
+                    areas[limb] += 1
+                    if far:
+                        outside[limb] += 1
+                    if alone:
+                        apart[limb] += 1
+
+
+@compiled
+def _put_down(limbs: Layers, mask: Bytes, away: Singles, labels: Ints, near: float, missing: Floats) -> None:
+    """Count silhouette further than ``near`` from the model for the limb that is nearest to each pixel."""
+    owner = np.zeros(limbs.size + 1, np.int64)
+    for row in range(mask.shape[0]):
+        for column in range(mask.shape[1]):
+            bits = limbs[row, column]
+            if bits:
+                for limb in range(len(missing)):
+                    if (bits >> limb) & 1:
+                        owner[labels[row, column]] = limb
+    for row in range(mask.shape[0]):
+        for column in range(mask.shape[1]):
+            if mask[row, column] and away[row, column] > near:
+                missing[owner[labels[row, column]]] += 1
+
+
+def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int, empty: float, totals: Floats) -> None:
+    """Add to each pose's total (N,) the mean value of a limb's points (N, P, 3) in one view.
+
+    A point is worth 1 on silhouette that no other limb explains, 0 behind the body, down to -1 where it lies ``empty``
+    mm or more in empty air.
+    """
+    canvas = drawing.canvas
+    _add_values(
+        points, camera, drawing.limbs, canvas.mask, canvas.emptiness,
+        canvas.left, canvas.top, canvas.step, 1 << limb, empty * drawing.rate, totals,
+    )  # fmt: skip
+
+
+# Eleven parameters: a kernel over the fields of a drawing.
+@compiled
+def _add_values(
+    points: Floats,
+    camera: Floats,
+    limbs: Layers,
+    mask: Bytes,
+    emptiness: Singles,
+    left: float,
+    top: float,
+    step: int,
+    own: int,
+    empty: float,
+    totals: Floats,
+) -> None:
+    height, width = mask.shape
+    for n in range(points.shape[0]):
+        total = 0.0
+        for p in range(points.shape[1]):
+            u, v = project_point(camera, points[n, p, 0], points[n, p, 1], points[n, p, 2])
+            x, y = np.floor((u - left) / step), np.floor((v - top) / step)
+            if not (x >= 0.0 and y >= 0.0 and x < width and y < height):
+                total -= 1.0
+                continue
+            row, column = int(y), int(x)
+            others = limbs[row, column] & ~own
+            total -= min(emptiness[row, column] / empty, 1.0)
+            if mask[row, column] and others == 0:
+                total += 1.0
+        totals[n] += total / points.shape[1]
+
+
+@compiled
+def carried(rotations: Floats, centres: Floats, owner: Ints, local: Floats) -> Floats:
+    """(N, P, 3) points (P, 3) in the axes of their quads (P,), carried by N poses of the quads (N, K, ...)."""
+    points = np.empty((len(rotations), len(owner), 3))
+    for n in range(len(rotations)):
+        for p in range(len(owner)):
+            for i in range(3):
+                total = centres[n, owner[p], i]
+                for j in range(3):
+                    total += rotations[n, owner[p], i, j] * local[p, j]
+                points[n, p, i] = total
+    return points
+
+
+@compiled
+def projected(vertices: Floats, camera: Floats) -> Floats:
+    """(N, 2) pixels of points in one camera."""
+    pixels = np.empty((len(vertices), 2))
+    for i in range(len(vertices)):
+        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    return pixels
