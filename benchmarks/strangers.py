@@ -10,7 +10,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from benchmarks.measuring.stranger_recordings import Scores, run_stranger
+from benchmarks.measuring.stranger_recordings import Scores, run_stranger, write_points
 
 #: What is run: recording, cameras, with plates, true masks.
 RUNS: dict[str, tuple[str, int, bool, bool]] = {
@@ -20,9 +20,13 @@ RUNS: dict[str, tuple[str, int, bool, bool]] = {
     "dark4": ("walk_dark_shadow", 4, True, False),
     "box4": ("box", 4, True, False),
     "box4_true_masks": ("box", 4, True, True),
+    "box4_points": ("box", 4, True, False),
 }
-#: Beside the contract: what silhouettes cost.
+#: With 2D points of the true joints besides: what share of them is wrong.
+POINTS = {"box4_points": 0.1, "box4_wrong_points": 1.0}
+#: Beside the contract: what silhouettes cost, and points that are all wrong.
 BESIDE: dict[str, tuple[str, int, bool, bool]] = {
+    "box4_wrong_points": ("box", 4, True, False),
     "walk4_true_masks": ("walk", 4, True, True),
     "walk8_true_masks": ("walk", 8, True, True),
     "dark4_true_masks": ("walk_dark_shadow", 4, True, True),
@@ -50,7 +54,10 @@ def main() -> None:
         for name in args.runs.split(","):
             recording, cameras, plates, true = {**RUNS, **BESIDE}[name]
             place = (args.keep or Path(temporary)) / name
-            scores = run_stranger(place, recording, cameras, plates=plates, true_masks=true)
+            points = None
+            if name in POINTS:
+                points = write_points(place / "points", recording, cameras, wrong=POINTS[name])
+            scores = run_stranger(place, recording, cameras, plates=plates, true_masks=true, points=points)
             print(row(name, scores), flush=True)
             result[f"{name}_mm"] = scores.free_mm
             every.append(scores)

@@ -20,6 +20,7 @@ ORDER = (
     "capture.silhouettes", "capture.studio.scene", "capture.studio.light", "capture.studio.xray",
     "capture.studio.films",
     "tracking.quads", "tracking.priors", "tracking.subjects", "tracking.observations", "tracking.terms",
+    "tracking.points",
     "tracking.fitting", "tracking.limbs", "tracking.sequence", "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
     "vivarig.report", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",

@@ -20,7 +20,7 @@ from calibration.foundation.result_files import open_results
 from capture.recordings.masks import create_masks
 from capture.recordings.recording import load_recording
 
-__all__ = ["FAR_MM", "JOINTS", "Scores", "Truth", "offset_free", "run_stranger", "score_results"]
+__all__ = ["FAR_MM", "JOINTS", "Scores", "Truth", "offset_free", "run_stranger", "score_results", "write_points"]
 
 FAR_MM = 80.0
 """A limb joint further off than this is wrong, raw."""
@@ -210,6 +210,37 @@ def make_recording(
                     camera, 0, truth.masks[camera], np.full(frames, np.nan, np.float32), np.zeros(frames, np.uint16)
                 )
     return truth
+
+
+def write_points(folder: Path, name: str, cameras: int, *, wrong: float, seed: int = 15) -> Path:
+    """Write 2D points of the true joints, a file per camera as DeepLabCut does; return the folder.
+
+    Of the joints in each frame and camera 60 % are given, with 5 px of noise; a share of those is anywhere within the
+    body's box grown by half. Confidence says nothing of it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = Truth.load(name)
+    rig = load_rig(data_folder() / "stranger" / name / "rig.toml")
+    rng = np.random.default_rng(seed)
+    titles = [f"{joint},{joint},{joint}" for joint in truth.names]
+    head = ["scorer" + ",benchmark" * 3 * len(titles), ",".join(["bodyparts", *titles])]
+    head.append(",".join(["coords", *(["x,y,likelihood"] * len(titles))]))
+    for camera in rig.cameras[:cameras]:
+        pixels = camera.project(truth.joints)
+        low, high = pixels.min(axis=1, keepdims=True), pixels.max(axis=1, keepdims=True)
+        room = 0.25 * (high - low)
+        anywhere = rng.uniform(low - room, high + room, pixels.shape)
+        pixels = pixels + rng.normal(0.0, 5.0, pixels.shape)
+        pixels = np.where(rng.random(pixels.shape[:2])[..., None] < wrong, anywhere, pixels)
+        given = rng.random(pixels.shape[:2]) < 0.6
+        rows = [
+            ",".join(
+                [str(frame)] + [f"{x:.2f},{y:.2f},0.9" if told else ",,0.0" for (x, y), told in zip(*one, strict=True)]
+            )
+            for frame, one in enumerate(zip(pixels, given, strict=True))
+        ]
+        (folder / f"{camera.name}.csv").write_text("\n".join(head + rows) + "\n")
+    return folder
 
 
 def vivarig(*words: str) -> None:

@@ -6,10 +6,12 @@
     subjects = 1               # optional: how many are in the scene
     rig = "rig.toml"           # optional: a recording may wait for its calibration
     belt = [-250.0, 0.0]       # optional: a treadmill's belt, mm/s over the floor (else found from the feet)
+    point_names = "names.toml" # optional: what the names in files of 2D points mean (else told from the names)
 
     [cameras.cam01]            # one table per camera, in the rig's order
     video = "videos/cam01.mp4" # or images = "frames/cam01", or masks = "masks/cam01" alone
     background = "videos/cam01_background.png"   # optional: plate, clip or folder without the subject
+    points = "dlc/cam01.h5"    # optional: 2D points of another program (DeepLabCut, SLEAP, COCO keypoints)
     kind = "light"             # or "xray"
     offset = 0.0               # frames by which this camera's clock is late
 
@@ -60,12 +62,13 @@ _KEYS = (
     "lengths",
     "notes",
     "session",
+    "point_names",
     *STAGES,
 )
 _SESSION_KEYS = (
     "start", "subject_id", "species", "sex", "age", "weight", "description", "experimenter", "lab", "institution",
 )  # fmt: skip
-_CAMERA_KEYS = ("video", "images", "background", "masks", "kind", "offset")
+_CAMERA_KEYS = ("video", "images", "background", "masks", "points", "kind", "offset")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Footage:
         background: plate, clip or folder without the subject, if there is one.
         masks: silhouettes the user brings (folder of PNG, video or COCO JSON), if any; or those of one subject out of
             several, an HDF5 file like ``silhouettes.h5`` whose rows are the recording's frames.
+        points: file of 2D points of the subject that another program marked in these images, if any.
         kind: "light" or "xray".
         offset_frames: frames by which this camera's clock is late: recording frame i is its frame i + offset.
     """
@@ -86,6 +90,7 @@ class Footage:
     source: Path
     background: Path | None = None
     masks: Path | None = None
+    points: Path | None = None
     kind: Kind = "light"
     offset_frames: float = 0.0
 
@@ -112,6 +117,7 @@ class Recording:
         settings: options of the stages that the file sets, by stage and name.
         belt: velocity of a treadmill's belt over the floor, x and y in mm/s, where the file names it.
         session: what the file says of animal and day, for NWB; ``start`` is a datetime with its time zone.
+        point_names: file that says what the names of 2D points mean, if there is one.
     """
 
     folder: Path
@@ -126,6 +132,7 @@ class Recording:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     belt: tuple[float, float] | None = None
     session: Mapping[str, Any] = field(default_factory=dict)
+    point_names: Path | None = None
 
     @property
     def results(self) -> Path:
@@ -185,6 +192,7 @@ def load_recording(folder: Path | str) -> Recording:
         settings={stage: dict(root.table(stage).content) for stage in STAGES if stage in root},
         belt=_belt(root),
         session=_session(root),
+        point_names=_existing(root, "point_names", place) if "point_names" in root else None,
     )
 
 
@@ -223,6 +231,7 @@ def _footage(table: Table, name: str, place: Path) -> Footage:
         source=source,
         background=_existing(table, "background", place) if "background" in table else None,
         masks=_existing(table, "masks", place) if "masks" in table else None,
+        points=_existing(table, "points", place) if "points" in table else None,
         kind="xray" if table.text("kind", "light", choices=KINDS) == "xray" else "light",
         offset_frames=table.number("offset", 0.0),
     )
@@ -273,6 +282,8 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["rig"] = rig_file
     if recording.belt is not None:
         content["belt"] = list(recording.belt)
+    if recording.point_names is not None:
+        content["point_names"] = relative(recording.point_names)
     if recording.meshes is not None:
         content["meshes"] = relative(recording.meshes.resolve())
     if recording.session:
@@ -287,6 +298,8 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
             table["background"] = relative(footage.background)
         if footage.masks is not None:
             table["masks"] = relative(footage.masks)
+        if footage.points is not None:
+            table["points"] = relative(footage.points)
         if footage.kind != "light":
             table["kind"] = footage.kind
         if footage.offset_frames:

@@ -50,6 +50,8 @@ from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space,
 from skeleton.pose_spaces.rotation_tree import RotationTree
 from tracking.beads.store import load_maps, load_tracks
 from tracking.beads.xmalab_files import read_deeplabcut, read_points_2d, read_points_3d, read_rigid_body
+from tracking.points.files import read_image_points
+from tracking.points.naming import load_point_names
 from tracking.priors.cmu import FILE, load_cmu
 from tracking.priors.files import load_prior
 from tracking.priors.key_poses import load_key_poses, save_key_poses
@@ -269,6 +271,18 @@ def _tables() -> None:
         "a.csv", _written(f"{head}\n{matrix}\n{matrix}\n"), read_rigid_body, ("read_rigid_body",)
     )
     READERS["xmalab deeplabcut"] = Reader("a.csv", _pixels_csv, read_deeplabcut, ("read_deeplabcut",))
+    keypoints = {
+        "images": [{"id": k, "file_name": f"{k}.png"} for k in range(3)],
+        "categories": [{"keypoints": ["nose", "left_knee"]}],
+        "annotations": [{"image_id": k, "area": 4.0, "keypoints": [1, 2, 2, 3, 4, 1]} for k in range(3)],
+    }
+    READERS["image points"] = Reader(
+        "a.json", _written(json.dumps(keypoints)), lambda p: read_image_points(p, rate_hz=60.0), ("read_image_points",)
+    )
+    READERS["point names"] = Reader(
+        "a.toml", _written('[points]\na = "nose"\nb = ""\n'), lambda p: load_point_names(p, ["nose"]),
+        ("load_point_names",),
+    )  # fmt: skip
     READERS["marks"] = Reader("a.csv", _written(frame), load_marks, ("load_marks",))
     READERS["named points"] = Reader(
         "a.toml", _written(points), lambda p: load_named_points(p, ("cam1", "cam2")), ("load_named_points",)

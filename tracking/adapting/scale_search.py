@@ -31,6 +31,7 @@ def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) ->
         subject.prior,
         settings=settings,
         coarse=subject.step_template,
+        points=subject.points,
     )
 
 

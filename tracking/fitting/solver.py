@@ -24,14 +24,19 @@ from tracking.priors.prior import Prior, require_rig
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.subjects.body_points import BodyPoints
 from tracking.terms.energy import System, latent_basis, prediction_term, prior_term, variance_term
 from tracking.terms.pair_prior import fit_pair_prior
+from tracking.terms.points import PointTerm
 from tracking.terms.rigidity import rigidity_term
 from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
 __all__ = ["FrameFit", "FrameSolver"]
+
+POINT_COST = 0.01
+"""Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +60,7 @@ class FrameFit:
         variance: prior variance at the latent point, relative to the noise of the training poses.
         departure: root mean square distance of the quads from the prior's pose, in its sigmas.
         hessian: (6 Q, 6 Q) curvature of the energy by the quads, the latent point eliminated.
+        points_off: how many of the points that several cameras marked are elsewhere.
     """
 
     pose: QuadPose
@@ -64,6 +70,7 @@ class FrameFit:
     variance: float
     departure: float
     hessian: Singles = field(repr=False)
+    points_off: float = 0.0
 
     @property
     def agreement(self) -> float:
@@ -73,8 +80,8 @@ class FrameFit:
 
     @property
     def score(self) -> float:
-        """The overlap, less what the fit pays for leaving the prior: what two fits of a frame are compared by."""
-        return self.agreement - 0.01 * max(self.departure - 1.0, 0.0)
+        """The overlap, less what the fit pays for leaving the prior and marked points: what fits are compared by."""
+        return self.agreement - 0.01 * max(self.departure - 1.0, 0.0) - POINT_COST * self.points_off
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +134,11 @@ class FrameSolver:
         settings: Settings | None = None,
         use_prior: bool = True,
         coarse: Template | None = None,
+        points: BodyPoints | None = None,
     ) -> None:
         """Prepare a solver; ``coarse`` is the template of the coarse steps, None to thin out ``template``.
+
+        ``points`` are those that the observations' sightings are of.
 
         Raises:
             InputError: the prior is of another rig, or the template is not closed.
@@ -155,6 +165,7 @@ class FrameSolver:
         corners = np.linalg.norm(cage_rig.quads.corners, axis=-1).mean(axis=1)
         metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
         self._metric = metric.ravel() / self.unit**2
+        self.points = None if points is None else PointTerm(cage_rig, points, self.camera_rows, self.unit)
 
     def pose_of(self, root: RigidTransform, latent: Floats) -> QuadPose:
         """Pose the quads on the manifold."""
@@ -283,16 +294,27 @@ class FrameSolver:
         )
         return _Rows(matches, jacobian, root)
 
+    def _data_rows(
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
+    ) -> tuple[Singles, Floats, Floats]:
+        """Derivatives (N, 6 Q) and weighted residuals (N,) of outlines and marked points; the outlines' own, mm."""
+        rows = self._outline_rows(level, packed, pose, scale)
+        jacobian, weighted = rows.jacobian, rows.root * rows.matches.residuals
+        if self.points is not None and packed.sightings is not None and len(packed.sightings):
+            more, ours = self.points.rows(packed.sightings, pose, scale)
+            jacobian, weighted = np.concatenate([jacobian, more]), np.concatenate([weighted, ours])
+        return jacobian, weighted, rows.matches.residuals
+
     def _data_system(
         self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[System, Floats]:
-        """Normal equations of the outlines around a pose, and their residuals, mm."""
-        rows = self._outline_rows(level, packed, pose, scale)
+        """Normal equations of the images around a pose, and the outlines' residuals, mm."""
+        jacobian, weighted, residuals = self._data_rows(level, packed, pose, scale)
         system = System.empty(len(self.cage_rig.quads), self.prior.latent_dim)
-        size = rows.jacobian.shape[1]
-        system.hessian[:size, :size] = rows.jacobian.T @ rows.jacobian
-        system.gradient[:size] = rows.jacobian.T @ (rows.root * rows.matches.residuals).astype(np.float32)
-        return system, rows.matches.residuals
+        size = jacobian.shape[1]
+        system.hessian[:size, :size] = jacobian.T @ jacobian
+        system.gradient[:size] = jacobian.T @ weighted.astype(np.float32)
+        return system, residuals
 
     def outline_matches(self, observation: Observation, pose: QuadPose) -> Matches:
         """Pairs of outline samples of the fine template in a pose, as the last steps make them."""
@@ -357,11 +379,11 @@ class FrameSolver:
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
         """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
-        rows = self._outline_rows(self._coarse, packed, pose, scale)
+        by_quads, weighted, _ = self._data_rows(self._coarse, packed, pose, scale)
         basis = latent_basis(self.prior, pose, latent)
-        jacobian = (rows.jacobian @ basis.astype(np.float32)).astype(np.float64)
+        jacobian = (by_quads @ basis.astype(np.float32)).astype(np.float64)
         hessian = jacobian.T @ jacobian
-        small = System(hessian, jacobian.T @ (rows.root * rows.matches.residuals))
+        small = System(hessian, jacobian.T @ weighted)
         at = self.prior.evaluate(latent)
         variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
         metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)
@@ -465,7 +487,9 @@ class FrameSolver:
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
         overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
-        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, self._curvature(last))
+        off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
+        curvature = self._curvature(last)
+        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, curvature, off)
 
     def _curvature(self, at: _Evaluation) -> Singles:
         """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""

@@ -17,8 +17,10 @@ from tracking.fitting.solver import FrameFit
 from tracking.limbs.drawing import ViewDrawing, carried, point_values
 from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import Observation
+from tracking.observations.sightings import Sightings
 from tracking.priors.prior import project_pose
 from tracking.quads.oriented_quads import QuadPose
+from tracking.terms.texture import match_pixels
 
 __all__ = ["LimbSearch"]
 
@@ -32,6 +34,8 @@ RIVALS = 4
 """One of so many poses is compared with where a limb is."""
 APART = 100.0
 """Mean distance of a limb's quads from which on two places of it are clearly different, thousandths of the size."""
+MARKED = 100.0
+"""Distance from a mark of a 2D point at which a pose loses half of what the mark is worth, thousandths."""
 EMPTY = 60.0
 """Distance in empty air from which on a point is as bad as can be, thousandths of the size."""
 
@@ -95,6 +99,7 @@ class LimbSearch:
         turned = held @ rotations
         moved = pose.centres[parent] + centres @ held.T
         score = self._scores(evidence.draw(observation, pose), limb, turned, moved, 1)
+        score += self._by_marks(observation.sightings, limb, turned, moved)
         chosen: list[int] = []
         apart = 60.0 * evidence.solver.unit
         for index in np.argsort(-score, kind="stable"):
@@ -142,6 +147,29 @@ class LimbSearch:
         for view, camera in zip(drawn, self.evidence.solver.camera_rows, strict=True):
             if view is not None:
                 point_values(view, camera, points, limb, self._empty, score)
+        return score
+
+    def _by_marks(self, seen: Sightings | None, limb: int, rotations: Floats, centres: Floats) -> Floats:
+        """What marks of 2D points that cameras agree on say of poses of a limb: down to -1 for each far off."""
+        score = np.zeros(len(rotations))
+        term = self.evidence.solver.points
+        if seen is None or term is None:
+            return score
+        chain = self.evidence.limbs.chains[limb]
+        binding = term.points.binding
+        ours = self.evidence.limbs.of_points(binding) == limb
+        solver = self.evidence.solver
+        rest = solver.cage_rig.quads
+        places = solver.cage_rig.deform(binding, rest.rest)
+        nearest = np.argmin(np.linalg.norm(places[:, None] - rest.centres[chain][None], axis=2), axis=1)
+        local = np.einsum("pji,pj->pi", rest.rotations[chain][nearest], places - rest.centres[chain][nearest])
+        points = carried(rotations, centres, nearest, local)
+        for k in np.flatnonzero(seen.confirmed & ours[seen.owner]):
+            views = np.full(len(points), seen.views[k])
+            pixels = np.repeat(seen.pixels[k][None], len(points), axis=0)
+            away = match_pixels(points[:, seen.owner[k]], views, pixels, solver.camera_rows).residuals.reshape(-1, 2)
+            square = np.sum(away**2, axis=1) / (MARKED * solver.unit) ** 2
+            score -= square / (1.0 + square)
         return score
 
     def latent_of(self, pose: QuadPose) -> Floats:

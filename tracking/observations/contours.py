@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibration.foundation.arrays import Bools, Bytes, Floats
+from tracking.observations.sightings import Sightings
 from tracking.observations.surface import Surface
 
 __all__ = ["Observation", "View", "observe", "observe_view"]
@@ -42,10 +43,12 @@ class Observation:
     Attributes:
         views: one per camera.
         surface: samples of the frame's hull or mesh, for a solver that fits to it; None where there is none.
+        sightings: points of the body that another program marked in the images, if any.
     """
 
     views: tuple[View, ...]
     surface: Surface | None = None
+    sightings: Sightings | None = None
 
     @property
     def seen(self) -> int:

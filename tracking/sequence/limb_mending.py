@@ -128,5 +128,10 @@ class LimbMender:
         seen = self._seen(observation, fit)
         rough = seen.residual / (ROUGH * self.evidence.solver.unit)
         bad = np.maximum(seen.sight.bad, DOUBT * np.nan_to_num(rough))
+        points = self.evidence.solver.points
+        if points is not None:
+            # A point that several cameras mark three sigmas away from it speaks against its limb.
+            owner = self.evidence.limbs.of_points(points.points.binding)
+            np.maximum.at(bad, owner, 2.0 * DOUBT * np.nan_to_num(points.missed(observation.sightings, fit.pose)))
         bad[0] = 0.0
         return np.asarray(bad)

@@ -38,7 +38,8 @@ def write_track(
     ``limb_names``, ``limb_trust`` and ``limb_reason`` (T, L), ``limb_sigma`` (T, L) what doubt adds to the sigma of its
     points, and what the verdicts rest on (``limb_bad``, ``limb_residual``, ``limb_lead`` and so on, see `LimbRecord`);
     ``marker_limbs`` (M,), ``cage_joint_limbs`` (J,), and for the N joints ``limb_joint_names`` of the skeleton
-    ``limb_joints`` (N, L): which limbs they depend on.
+    ``limb_joints`` (N, L): which limbs they depend on. Where the recording has 2D points: ``point_names`` (P,) and
+    ``point_status`` (T, C, P), what became of each mark (`PointStatus`).
     """
     rig = subject.cage_rig.quads
     template = subject.template
@@ -87,6 +88,9 @@ def write_track(
             sigma[frame] = np.hypot(point_sigma(subject.cage_rig, rows, fit, MODEL_ERROR * solver.unit), doubt[frame])
         file.create_dataset("markers", data=markers, track_times=False)
         file.create_dataset("marker_sigma", data=sigma, track_times=False)
+        if track.point_status is not None and subject.points is not None:
+            file["point_names"] = text_array(list(subject.points.names))
+            file.create_dataset("point_status", data=track.point_status.astype(np.uint8), track_times=False)
 
 
 def _write_limbs(file: h5py.File, track: Track, subject: Subject, solver: FrameSolver) -> Floats:

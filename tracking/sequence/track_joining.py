@@ -31,7 +31,7 @@ SEAM_TOLERANCE = 15.0
 
 _ONCE = (
     "quad_names", "marker_names", "cage_joint_names", "reasons", "faces", "limb_names", "limb_joint_names",
-    "limb_joints", "marker_limbs", "cage_joint_limbs",
+    "limb_joints", "marker_limbs", "cage_joint_limbs", "point_names",
 )  # fmt: skip
 
 _ROWS = 4096
@@ -139,7 +139,7 @@ def join_tracks(
         for key in ("subject", "body", "rate_hz"):
             file.attrs[key] = example.attrs[key]
         file.attrs["start_frame"] = first.start + int(example.attrs["start_frame"])
-        for name in _ONCE:
+        for name in [name for name in _ONCE if name in example]:
             file.create_dataset(name, data=example[name][()], track_times=False)
         for name in [name for name in example if name not in _ONCE]:
             _fill(file, name, example[name], held, frames)

@@ -27,14 +27,19 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
+from tracking.points.placing import Placed, place_points
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
 from tracking.sequence.rivals import follow_rival
 from tracking.sequence.trust import Reason, Trust, judge_track
+from tracking.terms.points import PointTerm
 from tracking.terms.texture import bind_tracks
 
 __all__ = ["Track", "Tracker", "TrackerSettings"]
+
+LAST_STEPS, MAY_FALL = 4, 0.02
+"""Steps of the fit after marked points were placed, and by how much the overlap may fall for their sake."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ class Track:
         hessian: per frame (6 Q, 6 Q) curvature, or None.
         trust, reason: (T,) codes of `tracking.sequence.trust`.
         start: frame where tracking started. lead: by how much the start beat its best rival.
+        point_status: (T, C, P) `PointStatus` of the marks of 2D points, None where there are none.
     """
 
     rotations: Floats
@@ -106,6 +112,7 @@ class Track:
     start: int
     lead: float
     fits: tuple[FrameFit | None, ...]
+    point_status: Ints | None = None
 
     def padded(self, first: int, frames: int) -> Track:
         """Return the track as frames ``first`` on of a longer recording; the others are not tracked."""
@@ -132,6 +139,7 @@ class Track:
             limb_reason=pad(self.limb_reason, int(Reason.NOT_TRACKED)),
             start=self.start + first,
             fits=(None,) * first + self.fits + (None,) * after,
+            point_status=None if self.point_status is None else pad(self.point_status, 0),
         )
 
 
@@ -218,6 +226,8 @@ class Tracker:
             for _ in range(self.settings.repair_sweeps):
                 if not self._repair(observe, fits):
                     break
+        if self.solver.points is not None:
+            self._place_points(self.solver.points, observe, fits)
         if texture is not None and len(texture):
             for _ in range(max(self.settings.smooth_sweeps, 1)):
                 self._join(observe, fits, texture)
@@ -346,6 +356,19 @@ class Tracker:
                     improved = True
         return improved
 
+    def _place_points(
+        self, term: PointTerm, observe: Callable[[int], Observation], fits: list[FrameFit | None]
+    ) -> None:
+        """Find where on the body the marked points are, and fit all frames once more to what is known then."""
+        known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
+        placed = [Placed(fit.pose, seen) for frame, fit in known if (seen := observe(frame).sightings) is not None]
+        solver = self.solver
+        term.place(place_points(solver.cage_rig, term.points, placed, solver.camera_rows, solver.unit))
+        for frame, fit in known:
+            trial = solver.fit(observe(frame), fit.pose, fit.latent, latent_steps=False, last_steps=LAST_STEPS)
+            if trial.agreement > fit.agreement - MAY_FALL:
+                fits[frame] = trial
+
     def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
         """Fit each frame again with a pull to the middle of its neighbours, where all three fit well."""
         here = fits[0] if fits else None
@@ -426,8 +449,15 @@ class Tracker:
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)
         return Track(
             rotations, centres, latent, overlap, agreement, residual, variance, departure, trust, reason,
-            names, record, limb_trust, limb_reason, first, lead, tuple(fits),
+            names, record, limb_trust, limb_reason, first, lead, tuple(fits), self._point_status(observe, count),
         )  # fmt: skip
+
+    def _point_status(self, observe: Callable[[int], Observation], count: int) -> Ints | None:
+        if self.solver.points is None:
+            return None
+        marks = [observe(frame).sightings for frame in range(count)]
+        shape = next((seen.status.shape for seen in marks if seen is not None), (0, 0))
+        return np.array([np.zeros(shape, np.int64) if seen is None else seen.status for seen in marks])
 
 
 def _away(pose: QuadPose, other: QuadPose) -> Floats:

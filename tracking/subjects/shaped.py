@@ -98,6 +98,8 @@ class Shaper:
             prior=builtin_prior_for(attach_alike(rig, skeleton, pose, self._attachment)),
             joint_points=landmarks[0],
             bones=self._bones(shape, skeleton, pose, skin),
+            # The quads carry them; how far they lie from the new flesh the recording tells later.
+            points=None if builtin.points is None else builtin.points.scaled(len(rig), shape.scale),
         )
         if whole:
             held = np.concatenate([places, stretch.places(builtin.joint_binding)])

@@ -33,6 +33,7 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.subjects.body_points import BodyPoints
 from tracking.subjects.mesh_files import raw_mesh
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 
@@ -64,6 +65,7 @@ class Subject:
         joint_binding: (J, 4 Q + F) their coordinates.
         bones: the skeleton inside, in the cage's pose.
         step_template: the surface with still fewer vertices, for the solver's coarse steps.
+        points: points that the recording's files of 2D points mark, None where it has none.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Subject:
     joint_binding: Floats
     bones: SubjectSkeleton
     step_template: Template
+    points: BodyPoints | None = None
 
 
 def builtin_subject(
@@ -166,6 +169,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
         joint_binding=subject.joint_binding * columns,
         bones=subject.bones.scaled(scale),
         step_template=_scaled(subject.step_template, scale, columns),
+        points=None if subject.points is None else subject.points.scaled(len(rig), scale),
     )
 
 

@@ -20,6 +20,7 @@ from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from tracking.observations.contour_fill import MeshEdges, draw_silhouette
 from tracking.observations.contours import Observation
 from tracking.observations.point_grid import fill_grid, nearest_alike
+from tracking.observations.sightings import Sightings
 from tracking.observations.surface import Surface
 
 __all__ = ["Matches", "OutlineMatcher", "PackedObservation"]
@@ -54,7 +55,7 @@ class PackedObservation:
         areas: (C,) covered pixels.
         targets: (C, N, 4) contour points and normals, px.
         counts: (C,) how many of them there are.
-        surface: the frame's surface, or None.
+        surface: the frame's surface, or None. sightings: marked points, or None.
     """
 
     pixels: Bytes
@@ -63,6 +64,7 @@ class PackedObservation:
     targets: Floats
     counts: Ints
     surface: Surface | None
+    sightings: Sightings | None
 
 
 class OutlineMatcher:
@@ -98,7 +100,9 @@ class OutlineMatcher:
             parts.append(view.mask.ravel())
             start += width * height
         areas = np.array([view.area for view in views], np.int64)
-        return PackedObservation(np.concatenate(parts), boxes, areas, targets, counts, observation.surface)
+        return PackedObservation(
+            np.concatenate(parts), boxes, areas, targets, counts, observation.surface, observation.sightings
+        )
 
     def match(
         self,

@@ -22,7 +22,7 @@ from tracking.observations.feature_tracks import FeatureTracks
 from tracking.quads.template import Template
 from tracking.terms.silhouette import Matches
 
-__all__ = ["FrameMarks", "SkinMarks", "bind_tracks", "face_frames", "match_marks"]
+__all__ = ["FrameMarks", "SkinMarks", "bind_tracks", "face_frames", "match_marks", "match_pixels"]
 
 SHORTEST = 4
 """Frames that must have seen a mark, and agree where on the skin it is."""
@@ -159,14 +159,17 @@ def match_marks(points: Floats, marks: FrameMarks, camera_rows: Floats) -> Match
         Two rows per mark, along the image's axes and brought to millimetres across the ray; ``weights`` are 1, and 0
         for a spot that the camera cannot see.
     """
+    return match_pixels(points, marks.views, marks.pixels, camera_rows)
+
+
+def match_pixels(points: Floats, views: Ints, pixels: Floats, camera_rows: Floats) -> Matches:
+    """Compare points (N, 3) with the pixels (N, 2) where cameras (N,) saw them; see `match_marks`."""
     count = len(points)
     directions, residuals = np.zeros((2 * count, 3)), np.zeros(2 * count)
     weights = np.zeros(2 * count)
-    _compare(
-        np.ascontiguousarray(points, np.float64), marks.views, marks.pixels, camera_rows, directions, residuals, weights
-    )
+    _compare(np.ascontiguousarray(points, np.float64), views, pixels, camera_rows, directions, residuals, weights)
     rows = np.repeat(np.arange(count), 2)
-    return Matches(np.stack([rows, rows], axis=1), directions, residuals, weights, marks.views[rows])
+    return Matches(np.stack([rows, rows], axis=1), directions, residuals, weights, views[rows])
 
 
 def face_frames(vertices: Floats, faces: Ints) -> Floats:

@@ -33,8 +33,11 @@ def digest_of_inputs(recording: Recording) -> str:
 
 
 def _description(recording: Recording) -> str:
-    """Return what recording.toml says, less the stages' own settings: those are theirs alone."""
+    """Return what recording.toml says, less the stages' own settings and tracking's points: those are theirs alone."""
     content = tomllib.loads((recording.folder / "recording.toml").read_text(encoding="utf-8"))
+    content.pop("point_names", None)
+    for camera in content.get("cameras", {}).values():
+        camera.pop("points", None)
     return json.dumps({key: value for key, value in content.items() if key not in STAGES}, sort_keys=True, default=str)
 
 
@@ -45,6 +48,8 @@ def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any])
         name = options.get("subject") or options.get("body") or recording.subject
         places = () if name is None or name in BODIES else (recording.folder / str(name), Path(str(name)))
         paths.append(next((place for place in places if place.is_dir()), None))
+    if stage == "track":
+        paths += [recording.point_names, *(footage.points for footage in recording.footage)]
     if stage == "skeleton":
         paths.append(recording.results / "beads.h5")
     if stage == "report":

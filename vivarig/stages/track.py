@@ -28,6 +28,7 @@ from tracking.adapting.shape_search import Adaptation, adapt_shape
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
 from tracking.observations.feature_tracks import FeatureTracks, follow
+from tracking.points.placing import points_on
 from tracking.sequence.track_file import write_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
@@ -45,6 +46,7 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.job import Job, PartMasks
+from vivarig.stages.marked_points import MarkedPoints, load_marked_points
 from vivarig.stages.options import SilhouetteOptions, TrackOptions
 from vivarig.stages.track_summary import summary
 
@@ -82,14 +84,14 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
     """Estimate the subject's size and shape from frames of the given parts; None where they show too little of it."""
     options = job.options(TrackOptions)
     name = subject_name(job)
-    subject = load_subject(name, base=job.folder)
     known = options.scale is not None
     shaped = name in BODIES and options.adapt
     if known and not shaped:
         return _Prepared(options.scale or 1.0)
     with PartMasks(job) as masks:
         rig = _rig(job)
-        look = _Looks(masks, rig)
+        subject = _with_points(load_subject(name, base=job.folder), job)
+        look = _Looks(masks, rig, _marked(job))
         good = _seen_best([_own(job, span) for span in spans], look)
         if not good:
             return None
@@ -140,7 +142,7 @@ def work(job: Job, phase: str, span: Span) -> None:
     wide = _wide(job, span)
     with PartMasks(job) as masks:
         rig = _rig(job)
-        look = _Looks(masks, rig)
+        look = _Looks(masks, rig, _marked(job))
         start = _start(job, span, look)
         if start is None:
             return  # nothing to track here: the part leaves no file
@@ -201,7 +203,7 @@ def _mend(job: Job, span: Span) -> None:
         if guess is None:
             continue
         with PartMasks(job) as masks:
-            look = _Looks(masks, rig)
+            look = _Looks(masks, rig, _marked(job))
             track = _tracker(job.options(TrackOptions), solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
@@ -270,8 +272,8 @@ def _rig(job: Job) -> Rig:
 class _Looks:
     """Silhouettes of any frame, prepared for the solver; those of a part are kept, as far as memory allows."""
 
-    def __init__(self, masks: PartMasks, rig: Rig) -> None:
-        self._masks, self._names = masks, tuple(rig.names)
+    def __init__(self, masks: PartMasks, rig: Rig, marked: MarkedPoints | None) -> None:
+        self._masks, self._rig, self._names, self._marked = masks, rig, tuple(rig.names), marked
         self._kept: dict[int, Observation] = {}
         self._room = _KEPT_BYTES
 
@@ -279,6 +281,8 @@ class _Looks:
         """Return what all cameras saw in a frame."""
         if frame not in self._kept:
             look = observe(self._masks(self._names, frame))
+            if self._marked is not None:
+                look = replace(look, sightings=self._marked.believed(frame, self._rig, look.views))
             self._kept[frame] = look
             self._room -= look.nbytes
             while self._room < 0 and len(self._kept) > 1:
@@ -329,7 +333,7 @@ def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
     if prepared.adaptation is not None and prepared.adaptation.subject is not None:
         subject = prepared.adaptation.subject
     else:
-        subject = _sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on)
+        subject = _with_points(_sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on), job)
     return subject, make_solver(subject, rig)
 
 
@@ -337,6 +341,22 @@ def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
 def _sized(name: str, folder: Path, scale: float, rests_on: str) -> Subject:
     subject = load_subject(name, base=folder)
     return subject if scale == 1.0 else scaled_subject(subject, scale)
+
+
+def _marked(job: Job) -> MarkedPoints | None:
+    """Return the 2D points that the recording names, None where there are none."""
+    if not any(footage.points for footage in job.recording.footage):
+        return None
+    subject = load_subject(subject_name(job), base=job.folder)
+    return load_marked_points(
+        footage_of(job), job.recording.point_names, job.recording.rate_hz, subject, _rig(job).names
+    )
+
+
+def _with_points(subject: Subject, job: Job) -> Subject:
+    """Put the points of the recording's files on a subject."""
+    marked = _marked(job)
+    return subject if marked is None else replace(subject, points=points_on(subject, marked.names))
 
 
 def _tracker(options: TrackOptions, solver: FrameSolver, rig: Rig) -> Tracker:

@@ -11,6 +11,7 @@ import numpy as np
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
+from vivarig.stages.marked_points import marked_words
 
 __all__ = ["summary"]
 
@@ -45,6 +46,9 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         cameras = file["overlap"].shape[1]
         subject, start = str(file.attrs["subject"]), int(file.attrs["start_frame"])
         parameters = read_parameters(file)
+        points = []
+        if "point_status" in file:
+            points = marked_words([word.decode() for word in file["point_names"][:]], file["point_status"][rows])
     scale, parts = float(parameters["scale"]), int(parameters["parts"])
     shares = [float(np.mean(trust == level)) for level in range(3)]
     overlap = float(np.nanmedian(agreement))
@@ -57,6 +61,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
     shape = parameters.get("shape")
     if shape:
         lines.append(f"  {_shape_words(shape)}")
+    lines += points
     if parts > 1:
         lines.append(f"  {parts} parts, {apart} seams where they disagree; largest distance at a seam {seam_mm:.2f} mm")
     numbers = {

@@ -1,0 +1,81 @@
+"""Points that another program marked in the images as data: pulled to their pixels, robustly.
+
+A mark that several cameras agree on may pull a limb from far away; a lone one only from near, and with half the say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Singles
+from tracking.observations.sightings import Sightings
+from tracking.quads.deformation import CageRig
+from tracking.quads.oriented_quads import QuadPose
+from tracking.subjects.body_points import BodyPoints
+from tracking.terms.texture import match_pixels
+
+__all__ = ["PointTerm"]
+
+FAR, CLOSE = 8.0, 2.0
+"""Distances at which a mark counts a quarter, in the outlines' robust scale: a confirmed one, a lone one."""
+LONE = 0.5
+"""Say of a lone mark."""
+ELSEWHERE = 3.0
+"""Sigmas from which on a point is elsewhere."""
+
+
+class PointTerm:
+    """Marked points of one subject seen by one rig of cameras."""
+
+    def __init__(self, cage_rig: CageRig, points: BodyPoints, camera_rows: Floats, unit: float) -> None:
+        self.cage_rig, self.camera_rows, self.unit = cage_rig, camera_rows, unit
+        self.place(points)
+
+    def place(self, points: BodyPoints) -> None:
+        """Take points as they are known now."""
+        self.points = points
+        self._binding: Singles = np.ascontiguousarray(points.binding, np.float32)
+        self._sigma: Floats = points.sigma * self.unit
+
+    def rows(self, seen: Sightings, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
+        """Derivatives (2 S, 6 Q) of the weighted residuals of S marks, and these (2 S,).
+
+        Args:
+            seen: marks.
+            pose: quads.
+            scale: robust scale of the outlines, thousandths of the size.
+        """
+        at = self.cage_rig.deform(self._binding, pose)[seen.owner]
+        matches = match_pixels(at, seen.views, seen.pixels, self.camera_rows)
+        away = np.sqrt(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1))
+        reach = scale * self.unit * np.where(seen.confirmed, FAR, CLOSE)
+        say = seen.weight * np.where(seen.confirmed, 1.0, LONE)
+        root = np.sqrt(say) / (1.0 + (away / reach) ** 2) / self._sigma[seen.owner]
+        weights = np.repeat(root, 2) * np.sqrt(matches.weights)
+        owner = np.repeat(seen.owner, 2)
+        jacobian = self.cage_rig.outline_jacobian(
+            self._binding, np.stack([owner, owner], axis=1), matches.directions, weights,
+            self.cage_rig.derivatives(pose),
+        )  # fmt: skip
+        return jacobian, weights * matches.residuals
+
+    def off(self, seen: Sightings | None, pose: QuadPose) -> float:
+        """How many points, about, are elsewhere by the marks that cameras agree on."""
+        return float(np.nansum(self.missed(seen, pose)))
+
+    def missed(self, seen: Sightings | None, pose: QuadPose) -> Floats:
+        """(P,) how surely each point is elsewhere by the marks that cameras agree on, 0 to 1; NaN without any."""
+        share = np.full(len(self._sigma), np.nan)
+        if seen is None or not seen.confirmed.any():
+            return share
+        owner = seen.owner[seen.confirmed]
+        at = self.cage_rig.deform(self._binding, pose)[owner]
+        residuals = match_pixels(
+            at, seen.views[seen.confirmed], seen.pixels[seen.confirmed], self.camera_rows
+        ).residuals
+        square = np.sum(residuals.reshape(-1, 2) ** 2, axis=1)
+        limit = (ELSEWHERE * self._sigma[owner]) ** 2
+        missed = np.where(np.isfinite(limit), square / (square + limit), 0.0)
+        counts = np.bincount(owner, minlength=len(share))
+        share[counts > 0] = np.bincount(owner, missed, minlength=len(share))[counts > 0] / counts[counts > 0]
+        return share
