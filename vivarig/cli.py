@@ -42,6 +42,7 @@ VERBS = {
     "rhythm": "tell from silhouettes alone whether there is a regular gait",
     "clean": "make feet stand still while they stand, and do the edits of edits.toml",
     "run": "all stages from videos to report, resumable",
+    "watch": "run recordings as they arrive in a folder",
     "xray": "undistort, calibrate, track and triangulate X-ray beads",
     "evaluate": "score results against truth, the HumanEva way",
     "report": "make the HTML report of a recording",
