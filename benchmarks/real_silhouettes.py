@@ -1,10 +1,11 @@
 """Silhouettes of real and independently made recordings against true and hand-made masks, and labelled points.
 
-    python -m benchmarks.real_silhouettes [--only stranger cylinder cage speed checks] [--sheets DIR]
+    python -m benchmarks.real_silhouettes [--only walk4 box4 cylinder ...] [--frames N] [--sheets DIR]
 
 The stranger recordings have true masks of every frame. On the mouse cylinder, which has no plate, models are learnt
-from the whole recording and stretches of 80 frames around the labelled ones are cut out; hand-made masks are scored
-outside what they call unknown. The cage is scored by labelled points (`benchmarks.silhouettes`).
+from the whole recording and stretches of 80 frames around the labelled ones are cut out, and single frames spread over
+all of it; hand-made masks are scored outside what they call unknown. The cage is scored by labelled points
+(`benchmarks.silhouettes`). ``--frames 4`` learns as ever and scores four frames of each recording, for a quick look.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import cv2
 import numpy as np
 from scipy.stats import spearmanr
 
+from benchmarks.camera_checks import camera_checks
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.silhouettes import cage_scores
 from calibration.cameras.rig import save_rig
@@ -31,7 +33,7 @@ from capture.backgrounds.appearance import disc
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import Recording, load_recording, save_recording
 from capture.silhouettes import segment_recording
-from capture.silhouettes.segment import SilhouetteReport, learn_models
+from capture.silhouettes.segment import SilhouetteReport, count_frames, learn_models
 from capture.silhouettes.sheets import contact_sheet
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -43,8 +45,10 @@ STRANGERS = (
     ("dark4", "walk_dark_shadow", 1, True),
     ("box4", "box", 1, True),
 )
-PARTS = ("stranger", "cylinder", "cage", "speed", "checks")
+PARTS = (*(key for key, *_ in STRANGERS), "cylinder", "cage", "speed", "checks")
 STRETCH = 80
+#: Single frames spread over the mouse cylinder whose areas are looked at besides.
+SPREAD = 40
 LABEL_PX = 4
 AREA_SHARES = (0.002, 0.03)
 
@@ -71,21 +75,30 @@ def iou(found: np.ndarray, true: np.ndarray, unknown: np.ndarray | None = None) 
 
 
 def stranger_scores(
-    data: Path, name: str, every: int, plates: bool, sheet: Path | None
+    data: Path, name: str, every: int, plates: bool, sheet: Path | None, frames: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (T, C) the IoU with true masks, and the agreement that the program itself reports."""
+    scores, said = [], []
     with tempfile.TemporaryDirectory() as scratch:
         recording = linked(data / "stranger" / name, Path(scratch), every=every, plates=plates)
-        report = segment_recording(recording, workers=2)
         truth = np.load(data / "stranger" / name / "truth.npz")
-        scores = []
-        for camera in report.names:
-            masks = read_masks(recording.results / "silhouettes.h5", camera)
-            true = np.unpackbits(truth[f"masks_{camera}"], axis=2)[:, :, : masks.shape[2]].astype(bool)
-            scores.append([iou(a, b) for a, b in zip(masks, true, strict=True)])
+        models = learn_models(recording, workers=2)
+        total = count_frames(recording)
+        starts = [0] if frames is None else np.linspace(0, total - 1, frames).round().astype(int).tolist()
+        for start in starts:
+            stop = total if frames is None else start + 1
+            report = segment_recording(recording, start=start, stop=stop, models=models, workers=2)
+            columns = []
+            for camera in report.names:
+                masks = read_masks(recording.results / "silhouettes.h5", camera)
+                packed = truth[f"masks_{camera}"][start:stop]
+                true = np.unpackbits(packed, axis=2)[:, :, : masks.shape[2]].astype(bool)
+                columns.append([iou(a, b) for a, b in zip(masks, true, strict=True)])
+            scores.append(np.array(columns).T)
+            said.append(report.agreement)
         if sheet is not None:
-            contact_sheet(recording, sheet)
-    return np.array(scores).T, np.asarray(report.agreement)
+            contact_sheet(recording if frames is None else recording.from_frame(starts[-1]), sheet)
+    return np.concatenate(scores), np.concatenate(said)
 
 
 def hand_mask(file: np.lib.npyio.NpzFile, kind: str, camera: str, frame: int, width: int) -> np.ndarray:
@@ -101,6 +114,11 @@ def points_inside(mask: np.ndarray, points: Sequence[Sequence[float]]) -> int:
     return int(grown[rounded[:, 1], rounded[:, 0]].sum())
 
 
+def image_sizes(recording: Recording) -> np.ndarray:
+    """Return (C,) the pixels of each camera's image."""
+    return np.array([np.prod(camera.size) for camera in recording.need_rig()], dtype=float)
+
+
 class CylinderScores:
     """Scores of the mouse cylinder, gathered stretch by stretch."""
 
@@ -109,7 +127,7 @@ class CylinderScores:
         self.hand = np.load(data / "mouse_cylinder" / "masks.npz")
         self.iou: list[list[float]] = []
         self.agreement: list[np.ndarray] = []
-        self.inside = [0, 0]
+        self.inside: dict[str, list[int]] = {}
         self.shares: list[np.ndarray] = []
 
     def add(self, path: Path, report: SilhouetteReport, start: int, frame: int) -> None:
@@ -120,10 +138,10 @@ class CylinderScores:
             mask = read_masks(path, camera, [at])[0]
             true = hand_mask(self.hand, "mask", camera, frame, mask.shape[1])
             row.append(iou(mask, true, hand_mask(self.hand, "unknown", camera, frame, mask.shape[1])))
-            points = list(self.labels[str(frame)]["points2d"].get(camera, {}).values())
-            if points:
-                self.inside[0] += points_inside(mask, points)
-                self.inside[1] += len(points)
+            for name, point in self.labels[str(frame)]["points2d"].get(camera, {}).items():
+                count = self.inside.setdefault(name, [0, 0])
+                count[0] += points_inside(mask, [point])
+                count[1] += 1
         self.iou.append(row)
         self.agreement.append(report.agreement[at])
         self.shares.append(report.area / mask.size)
@@ -132,32 +150,39 @@ class CylinderScores:
         """Return the figures."""
         shares = np.concatenate(self.shares)
         views = np.mean(self.iou, axis=0)
+        inside, labelled = np.sum(list(self.inside.values()), axis=0)
         return {
             "cylinder_iou": float(views.mean()),
             "cylinder_iou_worst_camera": float(views.min()),
-            "cylinder_labels_inside": self.inside[0] / self.inside[1],
+            "cylinder_labels_inside": float(inside / labelled),
             "cylinder_area_share_ok": float(((shares > AREA_SHARES[0]) & (shares < AREA_SHARES[1])).mean()),
         }
 
 
-def cylinder_scores(data: Path, sheets: Path | None, stretch: int = STRETCH) -> CylinderScores:
+def cylinder_scores(data: Path, sheets: Path | None, stretch: int | None) -> CylinderScores:
     """Learn the models of the mouse cylinder from all of it and score stretches around its labelled frames."""
     scores = CylinderScores(data)
+    length = stretch or STRETCH
     with tempfile.TemporaryDirectory() as scratch:
         recording = linked(data / "mouse_cylinder", Path(scratch))
         began = time.perf_counter()
         models = learn_models(recording, workers=2)
         print(f"cylinder: models learnt in {time.perf_counter() - began:.0f} s", flush=True)
         for frame in sorted(map(int, scores.labels)):
-            start = max(0, frame - stretch // 2)
+            start = max(0, frame - length // 2)
             path = Path(scratch) / f"{frame}.h5"
-            report = segment_recording(recording, path, start=start, stop=start + stretch, models=models, workers=2)
+            report = segment_recording(recording, path, start=start, stop=start + length, models=models, workers=2)
             scores.add(path, report, start, frame)
             print(f"  frame {frame}: IoU {' '.join(f'{one:.2f}' for one in scores.iou[-1])}", flush=True)
             if sheets is not None:
                 (recording.results).mkdir(exist_ok=True)
                 path.rename(recording.results / "silhouettes.h5")
                 contact_sheet(recording.from_frame(start), sheets / f"cylinder_{frame}.png")
+        spread = SPREAD if stretch is None else stretch
+        for start in np.linspace(0, count_frames(recording) - 1, spread).round().astype(int).tolist():
+            path = Path(scratch) / "one.h5"
+            report = segment_recording(recording, path, start=start, stop=start + 1, models=models, workers=2)
+            scores.shares.append(report.area / image_sizes(recording))
     return scores
 
 
@@ -189,6 +214,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    parser.add_argument("--frames", type=int, default=None, help="score so many frames of each recording only")
     parser.add_argument("--sheets", type=Path, default=None, help="folder for contact sheets")
     args = parser.parse_args()
     data = Path(os.environ.get("VIVARIG_DATA", REPOSITORY.parent / "shared" / "data"))
@@ -197,29 +223,33 @@ def main() -> None:
     figures: dict[str, float] = {}
     true: list[float] = []
     said: list[float] = []
-    if "stranger" in args.only:
-        for key, name, every, plates in STRANGERS:
-            sheet = None if args.sheets is None else args.sheets / f"{key}.png"
-            scores, agreement = stranger_scores(data, name, every, plates, sheet)
-            figures[f"{key}_iou"] = float(scores.mean())
-            true += scores.mean(axis=0).tolist()
-            said += np.nanmean(agreement, axis=0).tolist()
-            views = " ".join(f"{one:.3f}" for one in scores.mean(axis=0))
-            print(f"{key}: IoU {scores.mean():.3f} (views {views}; worst frame {scores.min():.3f})", flush=True)
+    for key, name, every, plates in STRANGERS:
+        if key not in args.only:
+            continue
+        sheet = None if args.sheets is None else args.sheets / f"{key}.png"
+        scores, agreement = stranger_scores(data, name, every, plates, sheet, args.frames)
+        figures[f"{key}_iou"] = float(scores.mean())
+        true += scores.mean(axis=0).tolist()
+        said += np.nanmean(agreement, axis=0).tolist()
+        views = " ".join(f"{one:.3f}" for one in scores.mean(axis=0))
+        print(f"{key}: IoU {scores.mean():.3f} (views {views}; worst frame {scores.min():.3f})", flush=True)
     if "cylinder" in args.only:
-        cylinder = cylinder_scores(data, args.sheets)
+        cylinder = cylinder_scores(data, args.sheets, args.frames)
         figures.update(cylinder.figures())
+        print("labelled points inside: " + ", ".join(f"{n} {a}/{b}" for n, (a, b) in cylinder.inside.items()))
         print(", ".join(f"{key} {value:.3f}" for key, value in cylinder.figures().items()), flush=True)
         true += np.mean(cylinder.iou, axis=0).tolist()
         said += np.nanmean(cylinder.agreement, axis=0).tolist()
     if len(true) > 2:
         figures["agreement_rank_correlation"] = float(spearmanr(true, said).statistic)
     if "cage" in args.only:
-        cage = cage_scores(data)
+        cage = cage_scores(data, stop=args.frames)
         figures["cage_labels_inside"] = cage["bare_all_inside"]
         figures["cage_area_ratio"] = cage["bare_all_area_max"]
     if "speed" in args.only:
         figures.update(speed_and_memory(data))
+    if "checks" in args.only:
+        figures.update(camera_checks(data))
     print(json.dumps(figures))
 
 

@@ -150,7 +150,8 @@ def sitting_place(images: Sequence[Bytes]) -> Surroundings | None:
     if not region.any():
         return None
     extent = max(cv2.boundingRect(region.view(np.uint8))[2:])
-    wide = cv2.dilate(region.view(np.uint8), disc(extent))
+    away = cv2.distanceTransform((~region).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+    wide = (away <= extent).view(np.uint8)
     x, y, w, h = cv2.boundingRect(wide)
     window = (slice(y, y + h), slice(x, x + w))
     lively = np.ascontiguousarray(region[window])

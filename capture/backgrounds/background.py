@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
@@ -27,8 +29,10 @@ __all__ = [
     "fitting_frames",
     "light_gain",
     "load_background",
+    "median_and_deviation",
     "noise_curve",
     "noise_over",
+    "sorted_in",
     "spread_frames",
     "steadied",
     "three_axes",
@@ -50,6 +54,9 @@ _RESTLESS = 4.0
 MOST_SPREAD = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
+
+
+Whole: TypeAlias = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,39 +100,50 @@ def three_axes(image: Bytes) -> Bytes:
 
 
 @compiled
+def sorted_in(column: Whole, count: int, value: int) -> None:
+    """Put a value into the first ``count`` values of a column, which are in order."""
+    place = count
+    while place > 0 and column[place - 1] > value:
+        column[place] = column[place - 1]
+        place -= 1
+    column[place] = value
+
+
+@compiled
+def median_and_deviation(column: Whole, count: int) -> tuple[float, float]:
+    """Return the median of the first ``count`` values of a column, in order, and the median distance from it."""
+    middle = count // 2
+    # Twice the median is a whole number, and so are twice all distances from it.
+    twice = 2 * column[middle] if count % 2 else column[middle - 1] + column[middle]
+    # The half of the sorted values nearest to the median is a run: shrink the ends until it is left.
+    low, high = 0, count - 1
+    far = np.int32(0)
+    while high - low + 1 > middle:
+        down, up = twice - 2 * column[low], 2 * column[high] - twice
+        if down > up:
+            far = down
+            low += 1
+        else:
+            far = up
+            high -= 1
+    inner = np.int32(0)
+    if count % 2 == 0 and high >= low:
+        inner = max(twice - 2 * column[low], 2 * column[high] - twice)
+    return 0.5 * twice, 0.5 * far if count % 2 else 0.25 * (far + inner)
+
+
+@compiled
 def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
     """Fill the median and the scaled median absolute deviation of ``stack`` (n, rows, W, C) along its first axis."""
     count, height, width, channels = stack.shape
     column = np.empty(count, np.int32)
-    last, middle = count - 1, count // 2
     for y in range(height):
         for x in range(width):
             for c in range(channels):
                 for n in range(count):
-                    value = np.int32(stack[n, y, x, c])
-                    place = n
-                    while place > 0 and column[place - 1] > value:
-                        column[place] = column[place - 1]
-                        place -= 1
-                    column[place] = value
-                # Twice the median is a whole number, and so are twice all distances from it.
-                twice = 2 * column[middle] if count % 2 else column[middle - 1] + column[middle]
-                # The half of the sorted values nearest to the median is a run: shrink the ends until it is left.
-                low, high = 0, last
-                far = np.int32(0)
-                while high - low + 1 > middle:
-                    down, up = twice - 2 * column[low], 2 * column[high] - twice
-                    if down > up:
-                        far = down
-                        low += 1
-                    else:
-                        far = up
-                        high -= 1
-                inner = np.int32(0)
-                if count % 2 == 0 and high >= low:
-                    inner = max(twice - 2 * column[low], 2 * column[high] - twice)
-                deviation = 0.5 * far if count % 2 else 0.25 * (far + inner)
-                centre[y, x, c] = np.float32(0.5 * twice)
+                    sorted_in(column, n, np.int32(stack[n, y, x, c]))
+                middle, deviation = median_and_deviation(column, count)
+                centre[y, x, c] = np.float32(middle)
                 spread[y, x, c] = np.float32(1.4826 * deviation)
 
 

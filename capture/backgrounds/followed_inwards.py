@@ -18,7 +18,7 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import Background, NoiseCurve
-from capture.backgrounds.uncovered import Ground, filled, spread_at, variation_of
+from capture.backgrounds.uncovered import Ground, filled, near_unknown, spread_at, variation_of
 
 __all__ = ["Modes", "brightest_modes", "ground_of", "temporal_modes"]
 
@@ -171,5 +171,4 @@ def brightest_modes(modes: Modes, seen: NDArray[np.int32], noise: NoiseCurve) ->
     known = np.take_along_axis(bright, order[None], axis=0)[0] >= 0
     if known.all() or not known.any():
         return Ground(Background(centre, noise.at(centre)), np.ones_like(known))
-    around = cv2.dilate((~known).view(np.uint8), disc(max(2, round(0.04 * max(known.shape))))) > 0
-    return _completed(centre, known, variation_of(centre, known, around), noise)
+    return _completed(centre, known, variation_of(centre, known, near_unknown(known)), noise)

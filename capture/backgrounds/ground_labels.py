@@ -1,4 +1,4 @@
-"""Which of the looks that a place has over a recording is the ground, and in which images the ground is free.
+"""Which of the looks that a place has over a recording is the ground, by movement and by neighbours seen together.
 
 A subject may rest on a place for most of the time, so neither the commonest nor the brightest look is the ground.
 Images are looked at in cells of a few pixels. Each cell has a few looks that last (modes). Two things tell them apart:
@@ -27,7 +27,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import NoiseCurve
 
-__all__ = ["CellLooks", "cell_looks", "cells_of", "free_cells"]
+__all__ = ["CellLooks", "cell_looks", "cells_of", "labelled_ground", "steady_outside", "tolerance_of"]
 
 #: Cells along the image's longer side, at most.
 _CELLS = 256
@@ -52,8 +52,6 @@ _LEAST_FELT, _MOST_FELT = 4.0, 30.0
 #: A look that a cell has in more than this share of the images, and how much that weighs.
 _NEARLY_ALWAYS = 0.75
 _USUALLY = 0.3
-#: A core that never changes, larger than this share of what changes around, is a subject that stays.
-_CORE = 0.02
 #: Labels of subject and ground in one cell differ by this at least; cells that must have had both.
 _APART = 0.3
 _CELLS_WITH_BOTH = 20
@@ -85,14 +83,19 @@ def cells_of(image: Bytes) -> Bytes:
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA).reshape(size[1], size[0], channels))
 
 
+def tolerance_of(noise: NoiseCurve) -> Singles:
+    """Return (256,) how far from a look a cell of each brightness may be to have it, grey levels."""
+    sigma = np.maximum(noise.at(np.arange(256, dtype=np.float32)), np.float32(1.0))
+    return np.asarray(np.float32(_BELONGS) * sigma)
+
+
 def cell_looks(cells: Bytes, noise: NoiseCurve) -> CellLooks:
     """Return the looks that last of cells (n, h, w, C) in images under one light."""
     count, height, width, channels = cells.shape
     means = np.zeros((_LOOKS, height, width, channels), np.float32)
     counts = np.zeros((_LOOKS, height, width), np.int32)
     which = np.empty((count, height, width), np.int8)
-    tolerance = np.float32(_BELONGS) * np.maximum(noise.at(np.arange(256, dtype=np.float32)), np.float32(1.0))
-    _gather(cells, tolerance, means, counts, which)
+    _gather(cells, tolerance_of(noise), means, counts, which)
     fleeting = counts < max(_LEAST, _LASTING * count)
     fleeting[0] = False
     counts[fleeting] = 0
@@ -213,7 +216,7 @@ def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
     links = _neighbours(level, np.maximum(np.median(sigma, axis=0), _texture(level)), looks.which, node)
     fixed = np.zeros(lasting.shape)
     # What never changes and is not surrounded by what does belongs to the scene.
-    fixed[0] = 10.0 * _steady_outside(looks)[0]
+    fixed[0] = 10.0 * steady_outside(looks)
     diagonal = np.asarray(links.sum(axis=1)).ravel() + (weight + fixed)[lasting] + 1e-6
     system = (sparse.diags(diagonal) - links).tocsr()
     solution, _ = cg(
@@ -244,29 +247,19 @@ def _between(labels: Floats) -> float:
     return float(np.median((most + least)[both]) / 2) if np.count_nonzero(both) >= _CELLS_WITH_BOTH else 0.0
 
 
-def _steady_outside(looks: CellLooks) -> tuple[Bools, int]:
-    """Return (h, w) the cells that never change up to the image's border, and the size of the largest part within."""
+def steady_outside(looks: CellLooks) -> Bools:
+    """Return (h, w) the cells that never change, connected to the image's border."""
     steady = looks.counts[0] >= _STEADY * len(looks.which)
     # A gap of a cell between what is steady inside and outside of a place that changes is no connection.
     steady = cv2.erode(steady.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
     parts, _ = label(steady)
     outer = np.unique(np.concatenate([parts[0], parts[-1], parts[:, 0], parts[:, -1]]))
-    outside = steady & np.isin(parts, outer[outer > 0])
-    return outside, int(np.bincount(parts[steady & ~outside], minlength=1).max())
+    return np.asarray(steady & np.isin(parts, outer[outer > 0]))
 
 
-def free_cells(cells: Bytes, noise: NoiseCurve) -> Bools | None:
-    """Return (n, h, w) where images of one camera under one light, as cells (n, h, w, C), show the ground.
-
-    None if a core that never changes lies within what does: a subject that hardly leaves its place.
-    """
-    looks = cell_looks(cells, noise)
-    changing = cv2.medianBlur((np.count_nonzero(looks.counts, axis=0) > 1).view(np.uint8), 5)
-    if _steady_outside(looks)[1] > _CORE * np.count_nonzero(changing):
-        return None
+def labelled_ground(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> tuple[Singles, Bools]:
+    """Return (h, w, C) the ground of cells (n, h, w, C) in images of one camera under one light, and where it shows."""
     labels = _labels(cells, looks, noise)
     best = _in_full_light(looks, labels)
-    ground = np.take_along_axis(labels, best[None], axis=0)[0] > _between(labels)
-    free = ((looks.which == best) & ground).view(np.uint8)
-    # A single cell that says otherwise than those around it in the same image is wrong.
-    return np.stack([cv2.medianBlur(one, 5) for one in free]).view(np.bool_)
+    shows = np.take_along_axis(labels, best[None], axis=0)[0] > _between(labels)
+    return np.take_along_axis(looks.means, best[None, :, :, None], axis=0)[0], np.asarray(shows)

@@ -1,6 +1,7 @@
 """The background of a recording that has no plate, put together from what the subject uncovers.
 
-Which images show the ground of a place is found in cells (`capture.backgrounds.ground_labels`); each pixel's centre and
+Which images show the ground of a place is found in cells (`capture.backgrounds.ground_labels`, and
+`capture.backgrounds.followed_inwards` for a subject that stays); each pixel's centre and
 spread are the median and the robust deviation over those images. What no image ever showed is filled in from its
 surroundings, with the spread that the ground has over that distance.
 """
@@ -14,16 +15,16 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
-from capture.backgrounds.appearance import disc
-from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve
-from capture.backgrounds.ground_labels import cells_of, free_cells
+from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve, median_and_deviation, sorted_in
 
-__all__ = ["Ground", "filled", "spread_at", "uncovered_ground", "variation_of"]
+__all__ = ["Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
 
 #: The ground of a pixel is known if it was free in as many images at least.
 _LEAST = 2
 #: Distances over which the ground's own variation is measured, px.
 _SCALES_PX = (4, 8, 16, 32, 64)
+#: Around what is not known the ground's variation is measured, share of the image's longer side.
+_NEAR = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +40,12 @@ class Ground:
     seen: Bools
 
 
-def uncovered_ground(stack: Bytes, noise: NoiseCurve) -> Ground | None:
+def ground_over(stack: Bytes, free: Bools, noise: NoiseCurve) -> Ground:
     """Return the ground in images (n, H, W, C) spread over a recording, under one light.
 
-    None if the subject hardly leaves its place (`capture.backgrounds.followed_inwards` then).
+    ``free`` (n, h, w) says in which cells each of them shows it.
     """
     _, height, width, channels = stack.shape
-    free = free_cells(np.stack([cells_of(image) for image in stack]), noise)
-    if free is None:
-        return None
     # A cell next to one that is not free may hold some of what hides that.
     clear = np.stack([cv2.erode(one.view(np.uint8), np.ones((3, 3), np.uint8)) for one in free]).view(np.bool_)
     enough = np.count_nonzero(clear, axis=0) >= _LEAST
@@ -68,26 +66,23 @@ def _over_free(stack: Bytes, free: Bools, least: int, centre: Singles, spread: S
     """Fill the median and scaled median absolute deviation of each pixel over the images in which its cell is free."""
     images, height, width, channels = stack.shape
     rows, columns = free.shape[1], free.shape[2]
-    values = np.empty(images, np.float32)
-    away = np.empty(images, np.float32)
+    column = np.empty(images, np.int32)
     for y in range(height):
         row = min(rows - 1, y * rows // height)
         for x in range(width):
-            column = min(columns - 1, x * columns // width)
+            cell = min(columns - 1, x * columns // width)
             for c in range(channels):
                 count = 0
                 for n in range(images):
-                    if free[n, row, column]:
-                        values[count] = np.float32(stack[n, y, x, c])
+                    if free[n, row, cell]:
+                        sorted_in(column, count, np.int32(stack[n, y, x, c]))
                         count += 1
                 if count < least:
                     break
                 known[y, x] = True
-                middle = np.median(values[:count])
-                for n in range(count):
-                    away[n] = abs(values[n] - middle)
-                centre[y, x, c] = middle
-                spread[y, x, c] = np.float32(1.4826) * np.median(away[:count])
+                middle, deviation = median_and_deviation(column, count)
+                centre[y, x, c] = np.float32(middle)
+                spread[y, x, c] = np.float32(1.4826 * deviation)
 
 
 def filled(values: Singles, known: Bools) -> Singles:
@@ -124,6 +119,12 @@ def variation_of(values: Singles, known: Bools, around: Bools) -> Singles:
     return np.maximum.accumulate(np.array(found, dtype=np.float32), axis=0)
 
 
+def near_unknown(known: Bools) -> Bools:
+    """Return (H, W) what lies near pixels that are not known."""
+    away = cv2.distanceTransform(known.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+    return np.asarray(away <= max(2, round(_NEAR * max(known.shape))))
+
+
 def spread_at(distance: Singles, variation: Singles) -> Singles:
     """Return (H, W, C) the ground's variation over each pixel's distance from known ground."""
     flat = [np.interp(distance, _SCALES_PX, column) for column in variation.T]
@@ -132,8 +133,7 @@ def spread_at(distance: Singles, variation: Singles) -> Singles:
 
 def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve) -> Ground:
     """Return the background with what is not known filled in and spread accordingly."""
-    around = cv2.dilate((~known).view(np.uint8), disc(max(2, round(0.04 * max(known.shape))))) > 0
-    variation = variation_of(centre, known, around)
+    variation = variation_of(centre, known, near_unknown(known))
     full = filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     doubt = np.hypot(noise.at(full), spread_at(distance, variation))

@@ -12,7 +12,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Bytes, Floats
 from calibration.foundation.errors import InputError, nearest
 from capture.backgrounds.adaptive import NearestSamples, RunningMixture
-from capture.backgrounds.appearance import AppearanceModel, Surroundings, disc, sitting_place
+from capture.backgrounds.appearance import AppearanceModel, Surroundings, sitting_place
 from capture.backgrounds.background import (
     SCALE,
     NoiseCurve,
@@ -22,13 +22,12 @@ from capture.backgrounds.background import (
     spread_frames,
     steadied,
 )
-from capture.backgrounds.followed_inwards import brightest_modes, ground_of, temporal_modes
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
-from capture.backgrounds.uncovered import Ground, uncovered_ground
 from capture.recordings.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
+from capture.silhouettes.ground import uncovered_ground
 from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.still import activity, still_parts
 
@@ -59,9 +58,6 @@ _NEED_BACKGROUND = ("plate", "mixture")
 _COVERED = 0.6
 #: Of the images spread over the recording, these many are cut out to see what moves.
 _CUT_OUT = 12
-#: Rounds of finding the ground behind a subject that stays, and pixels around it that are not taken for ground.
-_ROUNDS = 2
-_CLEAR_PX = 4
 #: Darkest ratio taken for a shadow in colour (False) and in grey (True), where no hue tells dark skin from shade.
 _SHADOW_FLOORS = {False: 0.42, True: 0.5}
 #: Holes of up to this share of the silhouette are looked at again without the shadow rule.
@@ -281,7 +277,7 @@ def _evidence_model(
         first, *others = fit_mixture(list(spread_frames(footage.background, 32, gray=grey)), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
-        ground = _ground(samples, noise, floor, grey)
+        ground = uncovered_ground(samples, noise, floor)
         found = PlateModel(ground.background, shadow_floor=floor)
         place = _sitting_place(options, samples, grey, noise)
         if place is not None and not _stands_out(found, ~ground.seen, _some(samples), options.cleaning):
@@ -290,23 +286,7 @@ def _evidence_model(
     if footage.background is not None:
         empty = list(spread_frames(footage.background, 32, gray=grey))
     else:
-        centre = _ground(samples, noise, floor, grey).background.centre
+        centre = uncovered_ground(samples, noise, floor).background.centre
         empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
     scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
     return FollowingModel(scene, shadow_floor=floor)
-
-
-def _ground(stack: Bytes, noise: NoiseCurve, floor: float, grey: bool) -> Ground:
-    """Return the background of a recording without plate, from what its subject uncovers."""
-    known = uncovered_ground(stack, noise)
-    if known is not None:
-        return known
-    found = ground_of(temporal_modes(stack, noise), noise)
-    for _ in range(_ROUNDS):
-        # What was found may lie in a shadow yet: ground that is brighter by as much is no subject.
-        lit = PlateModel(found.background, shadow_floor=floor, highlight=1.0 / floor)
-        made = CameraModel("moving", lit, Cleaning(), grey)
-        grown = [cv2.dilate(made.silhouette(image).view(np.uint8), disc(_CLEAR_PX)) for image in stack]
-        free = np.stack(grown) == 0
-        found = brightest_modes(temporal_modes(stack, noise, free), free.sum(axis=0, dtype=np.int32), noise)
-    return found

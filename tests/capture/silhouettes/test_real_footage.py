@@ -12,10 +12,10 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.background import Background, noise_curve, noise_over
-from capture.backgrounds.uncovered import uncovered_ground
 from capture.hull import overlap
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.ground import uncovered_ground
 from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.plausible import MaskFigures, implausible
@@ -82,8 +82,7 @@ def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
         images.append(np.clip(scene + rng.normal(0, 2, scene.shape), 0, 255).astype(np.uint8))
     stack = np.stack(images)[:, :, :, None]
     assert np.abs(np.median(stack[:, 55:65, 55:65, 0], axis=0) - subject).max() < 10  # the median is the subject
-    found = uncovered_ground(stack, noise_over(stack))
-    assert found is not None
+    found = uncovered_ground(stack, noise_over(stack), 0.5)
     wrong = np.abs(found.background.centre[:, :, 0] - ground) > 12
     assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
 

@@ -19,7 +19,6 @@ from capture.backgrounds.background import background_of, light_gain, noise_curv
 from capture.backgrounds.followed_inwards import ground_of, temporal_modes
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
-from capture.backgrounds.uncovered import uncovered_ground
 from capture.hull import HullFlag, implicit_hull, overlap
 from capture.hull.sequence import HullSettings, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
@@ -290,7 +289,6 @@ def test_ground_that_a_resting_subject_hides_is_found_or_filled(rng: np.random.G
     noise = noise_curve([(images[0], images[3])])
     assert np.median(background_of(images, noise).centre[55:65, 65:75]) < 60
     stack = np.stack(images)[:, :, :, None]
-    assert uncovered_ground(stack, noise) is None
     found = ground_of(temporal_modes(stack, noise), noise)
     assert not found.seen[55:65, 80:90].any() and found.seen[:30].all()
     assert np.abs(found.background.centre[:, :, 0] - ground)[true[0]].max() < 25
