@@ -141,7 +141,7 @@ def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
         for x in range(width):
             for c in range(channels):
                 for n in range(count):
-                    sorted_in(column, n, np.int32(stack[n, y, x, c]))
+                    sorted_in(column, n, int(stack[n, y, x, c]))
                 middle, deviation = median_and_deviation(column, count)
                 centre[y, x, c] = np.float32(middle)
                 spread[y, x, c] = np.float32(1.4826 * deviation)

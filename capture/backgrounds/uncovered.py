@@ -75,7 +75,7 @@ def _over_free(stack: Bytes, free: Bools, least: int, centre: Singles, spread: S
                 count = 0
                 for n in range(images):
                     if free[n, row, cell]:
-                        sorted_in(column, count, np.int32(stack[n, y, x, c]))
+                        sorted_in(column, count, int(stack[n, y, x, c]))
                         count += 1
                 if count < least:
                     break
