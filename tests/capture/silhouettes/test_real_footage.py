@@ -12,6 +12,7 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.background import Background, noise_curve, noise_over
+from capture.backgrounds.which_ground import better_places
 from capture.hull import overlap
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
@@ -85,6 +86,23 @@ def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
     found = uncovered_ground(stack, noise_over(stack), 0.5)
     wrong = np.abs(found.background.centre[:, :, 0] - ground) > 12
     assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
+
+
+def test_outlines_tell_the_ground_from_a_ghost() -> None:
+    """A bright disc rests on one of two places; one ground has its ghost there, the other not."""
+    rows, columns = np.mgrid[:60, :80]
+    ground = np.full((60, 80, 1), 100.0, np.float32)
+    ghost = ground.copy()
+    ghost[(columns - 20) ** 2 + (rows - 30) ** 2 < 64] = 180.0
+    images = []
+    for n in range(12):
+        here = (columns - (20 if n < 7 else 60)) ** 2 + (rows - 30) ** 2 < 64
+        images.append(np.where(here, 180, 100).astype(np.uint8)[:, :, None])
+    cells, noise, asked = np.stack(images), noise_curve([]), np.ones((60, 80), dtype=bool)
+    assert not better_places(cells, ground, ghost, asked, noise).any()
+    better = better_places(cells, ghost, ground, asked, noise)
+    assert better[25:36, 15:26].all() and not better[:, 45:].any()
+    assert not better_places(cells, ghost, ground, ~asked, noise).any()  # what never changed is not asked
 
 
 def test_what_lies_on_the_floor_or_below_it_is_not_confirmed() -> None:
