@@ -81,12 +81,20 @@ class StageOutcome:
 
 
 def wanted_stages(options: RunOptions) -> tuple[Stage, ...]:
-    """Return the stages up to the last one wanted."""
+    """Return the stages up to the last one wanted that it needs, directly or not, or that were asked for by name.
+
+    So hulls, which neither track nor skeleton needs, are made for the report, or when something is said about them.
+    """
     names = [stage.name for stage in STAGES]
     for name in (options.until, *options.stage_options, *options.changes, *options.again):
         if name not in names:
             raise InputError(f"'{name}' is not a stage; the stages are {', '.join(names)}")
-    return STAGES[: names.index(options.until) + 1]
+    upto = STAGES[: names.index(options.until) + 1]
+    wanted = {options.until, *options.stage_options, *options.changes, *options.again}
+    for stage in reversed(upto):
+        if stage.name in wanted:
+            wanted |= {*stage.needs}
+    return tuple(stage for stage in upto if stage.name in wanted)
 
 
 @contextlib.contextmanager

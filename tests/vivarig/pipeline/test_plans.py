@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from example_rigs import ring
@@ -12,6 +13,7 @@ from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.fingerprints import Ledger
 from vivarig.jobs.job import StagePlan
 from vivarig.pipeline.plans import plan_as_before, plan_with, record
+from vivarig.pipeline.runner import RunOptions, wanted_stages
 from vivarig.pipeline.stages import STAGES
 from vivarig.stages.options import HullOptions, changed, own_options
 
@@ -90,3 +92,14 @@ def test_an_interrupted_run_goes_on_with_what_it_was_given(room: Room) -> None:
         '{"hull": {"begun": {"given": {"gone": "1"}, "rests_on": "x"}}}'
     )
     assert room.plan().options == HullOptions(robust=1) and room.told == []
+
+
+def test_hulls_are_made_when_something_needs_them() -> None:
+    def names(**options: Any) -> list[str]:
+        return [stage.name for stage in wanted_stages(RunOptions(**options))]
+
+    assert names(until="skeleton") == ["silhouettes", "track", "skeleton"]
+    assert names(until="hull") == ["silhouettes", "hull"]
+    assert names() == ["silhouettes", "hull", "track", "skeleton", "report"]
+    assert "hull" in names(until="skeleton", changes={"hull": {"voxel": "2"}})
+    assert "hull" in names(until="skeleton", again=("hull",))
