@@ -23,7 +23,7 @@ ORDER = (
     "tracking.points",
     "tracking.fitting", "tracking.limbs", "tracking.sequence", "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
-    "vivarig.report", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",
+    "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",
     "vivarig.calibration_stage", "vivarig.viewer_door", "vivarig.viewer", "vivarig.api", "vivarig.commands",
     "vivarig.cli",
 )  # fmt: skip

@@ -49,6 +49,8 @@ VERBS = {
     "film": "films of a recording with what was found drawn over it",
     "view": "look at a recording in 3D in the browser",
     "export": "write results in the formats of other tools",
+    "table": "many recordings in one tidy table, CSV or Parquet",
+    "compare": "groups of animals beside each other, from a table",
     "convert": "convert rig and motion files between formats",
     "simulate": "film a synthetic recording with known truth",
 }

@@ -47,6 +47,7 @@ class FootGait:
         stride_s, stance_s, swing_s: (S,) durations, s.
         length_mm: (S,) floor distance between successive touch-downs.
         duty_factor: (S,) share of the stride in contact.
+        start_s: (S,) when each begins, s.
     """
 
     stride_s: Floats
@@ -54,6 +55,7 @@ class FootGait:
     swing_s: Floats
     length_mm: Floats
     duty_factor: Floats
+    start_s: Floats
 
     @property
     def strides(self) -> int:
@@ -149,9 +151,10 @@ def foot_gait(
             if np.linalg.norm(across - travel) > _APART * np.linalg.norm(travel) + _APART_TRUNKS * trunk_mm:
                 continue
         stride, stance = float(end - begin) / contacts.rate_hz, float(lift - begin) / contacts.rate_hz
-        rows.append((stride, stance, stride - stance, float(np.linalg.norm(across)), stance / stride))
-    table = np.array(rows).reshape(-1, 5)
-    return FootGait(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4])
+        length = float(np.linalg.norm(across))
+        rows.append((stride, stance, stride - stance, length, stance / stride, float(begin) / contacts.rate_hz))
+    table = np.array(rows).reshape(-1, 6)
+    return FootGait(table[:, 0], table[:, 1], table[:, 2], table[:, 3], table[:, 4], table[:, 5])
 
 
 def _held_place(place: Floats, start: int, contacts: Contacts) -> Floats:

@@ -64,6 +64,7 @@ from vivarig.evaluation.scores import load_estimate, load_joint_map
 from vivarig.jobs.fingerprints import Ledger
 from vivarig.results.findings import load_findings
 from vivarig.stages.edits import load_edits
+from vivarig.statistics.table_files import read_table
 
 __all__ = ["READERS", "Reader"]
 
@@ -287,6 +288,10 @@ def _tables() -> None:
     READERS["named points"] = Reader(
         "a.toml", _written(points), lambda p: load_named_points(p, ("cam1", "cam2")), ("load_named_points",)
     )
+    READERS["table"] = Reader(
+        "a.csv", _written("group,joint,x_mm\n" + "day1,left_knee,1.5\n" * 5 + "day1,left_hip,\n"),
+        lambda p: read_table(p, ("group", "x_mm")), ("read_table",),
+    )  # fmt: skip
     READERS["cube"] = Reader("a.csv", _written(cube), load_cube, ("load_cube",))
     READERS["boards"] = Reader("a.toml", _written(board), load_boards, ("load_boards",))
     READERS["plan"] = Reader(

@@ -15,7 +15,7 @@ from vivarig.report.motion import MotionCurves
 from vivarig.report.page import Page
 from vivarig.results.findings import SkeletonFindings
 
-__all__ = ["add_gait", "no_gait"]
+__all__ = ["add_gait", "ground_under", "no_gait"]
 
 _WALK = 0.5
 """Trunk lengths that a subject's root goes at least over the ground before its steps are called gait."""
@@ -29,7 +29,7 @@ def add_gait(
     if paths is None or len(curves.root) < 3:
         return []
     page.heading("Gait")
-    ground = _ground(paths, skeleton.rate_hz, belt)
+    ground = ground_under(paths, skeleton.rate_hz, belt)
     without = no_gait(skeleton.trust, paths, ground, skeleton.rate_hz)
     if without:
         page.note(without)
@@ -56,7 +56,8 @@ def add_gait(
     return found
 
 
-def _ground(paths: GaitPaths, rate_hz: float, belt: tuple[float, float] | None) -> Belt:
+def ground_under(paths: GaitPaths, rate_hz: float, belt: tuple[float, float] | None) -> Belt:
+    """Return how the ground moves: as a given belt does, else as the feet say."""
     if belt is not None:
         return given_belt(np.array(belt), len(paths.root))
     return ground_of(paths.feet, rate_hz)
