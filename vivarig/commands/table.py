@@ -9,7 +9,7 @@ from calibration.foundation.errors import InputError
 from vivarig.commands.stage_arguments import whole
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
-from vivarig.statistics.recordings import find_recordings, open_finished
+from vivarig.statistics.recordings import find_recordings, finished_recording
 from vivarig.statistics.rows import ROWS, rows_of
 from vivarig.statistics.table_files import create_table
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     count, lines = 0, []
     with create_table(args.output) as table, progress_callback("table") as on_progress:
         for done, folder in enumerate(folders, 1):
-            recording = open_finished(folder)
+            recording = finished_recording(folder)
             rows = 0
             for columns in rows_of(recording, args.rows, every=args.every):
                 table.write(columns)

@@ -17,7 +17,7 @@ from vivarig.report.gait_section import ground_under, no_gait
 from vivarig.report.motion import motion_curves
 from vivarig.results.findings import Findings, SkeletonFindings, load_findings
 
-__all__ = ["FinishedRecording", "find_recordings", "foot_of_joint", "open_finished"]
+__all__ = ["FinishedRecording", "find_recordings", "finished_recording", "foot_of_joint"]
 
 _FORE = ("shoulder", "elbow", "wrist", "scapula", "clavicle", "fingers", "hand", "forepaw")
 
@@ -71,7 +71,7 @@ def find_recordings(paths: Sequence[Path], *, skip_unfinished: bool) -> tuple[li
     return folders, left_out
 
 
-def open_finished(folder: Path) -> FinishedRecording:
+def finished_recording(folder: Path) -> FinishedRecording:
     """Read a finished recording."""
     findings = load_findings(load_recording(folder))
     skeleton = findings.skeleton
