@@ -34,5 +34,8 @@ def compiled(function: F) -> F:
 
 
 def compiled_parallel(function: F) -> F:
-    """Compile like `compiled`, with `prange` loops on all cores. The sums inside one turn keep their order."""
+    """Compile like `compiled`, with `prange` loops on all cores. The sums inside one turn keep their order.
+
+    What a loop writes is returned, or a parameter of its own: a write into a member of a tuple is dead code to numba.
+    """
     return _compile(function, parallel=True)

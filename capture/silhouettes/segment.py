@@ -20,7 +20,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.appearance import disc
 from capture.camera_checks.outlines import outline
-from capture.recordings.masks import MaskFlag, create_masks, mask_cameras, masks_in, read_flags, user_masks
+from capture.recordings.masks import MaskFlag, MaskWriter, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
 from capture.recordings.video import probe, read_frames
 from capture.silhouettes.cleanup import clean_mask
@@ -163,52 +163,82 @@ def segment_recording(
     last = total if stop is None else min(stop, total)
     if not 0 <= start < last:
         raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
-    count = last - start
     names = tuple(source.footage.name for source in sources)
     rig = None if recording.rig is None else recording.rig.subset(names)
     target = recording.results / "silhouettes.h5" if path is None else Path(path)
-    area = np.zeros((count, len(sources)))
-    agreement = np.full((count, len(sources)), np.nan, dtype=np.float32)
-    flags = np.zeros((count, len(sources)), dtype=np.uint16)
-    threads = workers or os.cpu_count() or 1
-    brought = [_brought_flags(source.footage, start, last) for source in sources]
-    with ThreadPoolExecutor(threads) as pool:
+    brought = np.stack([_brought_flags(source.footage, start, last) for source in sources], axis=1)
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         known = models or prepare_models(sources, start, last, chosen, rig, pool)
-        streams = [_stream(source, model, start, last) for source, model in zip(sources, known.models, strict=True)]
-        sizes = [source.size for source in sources]
-        parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
         if chosen.matte:
             _check_matte(recording, chosen, known.models, names)
-        with create_masks(target, names, sizes, count, parameters, matte=chosen.matte) as writer:
-            for first in range(0, count, _CHUNK):
-                chunk = min(_CHUNK, count - first)
-
-                def segment(index: int, chunk: int = chunk) -> _Part:
-                    return _segment_chunk(streams[index], known.models[index], chunk, sizes[index], keep=chosen.matte)
-
-                parts = list(pool.map(segment, range(len(sources))))
+        streams = [_stream(source, model, start, last) for source, model in zip(sources, known.models, strict=True)]
+        sizes = [source.size for source in sources]
+        cutter = _Cutter(sizes, streams, known, rig, chosen, pool)
+        report = _empty_report(names, known.models, last - start)
+        parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
+        with create_masks(target, names, sizes, last - start, parameters, matte=chosen.matte) as writer:
+            for first in range(0, last - start, _CHUNK):
+                here = slice(first, min(first + _CHUNK, last - start))
+                parts = cutter.cut(here.stop - first)
                 if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
                     for name, corners in zip(names, pool.map(_outlines, parts, rig), strict=True):
                         writer.write_outlines(name, first, corners)
-
-                def judge(offset: int, parts: list[_Part] = parts) -> Floats:
-                    return _judge(offset, parts, known, rig, chosen)
-
-                scores = np.array(list(pool.map(judge, range(chunk))))
-                here = slice(first, first + chunk)
-                for part, told in zip(parts, brought, strict=True):
-                    part.flags |= told[here]
-                packed = pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
-                mattes = list(pool.map(_mattes, parts)) if chosen.matte else [None] * len(parts)
-                for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
-                    score = scores[:, index].astype(np.float32)
-                    writer.write(names[index], first, bits, score, part.flags, mattes[index])
-                    agreement[here, index], flags[here, index] = score, part.flags
-                    area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
+                report.agreement[here] = cutter.judge(parts)
+                for part, told in zip(parts, brought[here].T, strict=True):
+                    part.flags |= told
+                _write(writer, first, parts, report, cutter)
                 if on_progress is not None:
-                    on_progress(first + chunk, count)
-    labels = tuple("masks" if model is None else model.name for model in known.models)
-    return SilhouetteReport(names, labels, agreement, flags, area)
+                    on_progress(here.stop, last - start)
+    return report
+
+
+@dataclass(frozen=True, eq=False)
+class _Cutter:
+    """Cuts the subject out of a few frames of all cameras at a time, on the threads of ``pool``."""
+
+    sizes: Sequence[tuple[int, int]]
+    streams: Sequence[Iterator[Bytes | None]]
+    known: Prepared
+    rig: Rig | None
+    options: ModelOptions
+    pool: ThreadPoolExecutor
+
+    def cut(self, count: int) -> list[_Part]:
+        """Return what each camera sees of the next ``count`` frames by itself."""
+
+        def segment(index: int) -> _Part:
+            model = self.known.models[index]
+            return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=self.options.matte)
+
+        return list(self.pool.map(segment, range(len(self.sizes))))
+
+    def judge(self, parts: Sequence[_Part]) -> Singles:
+        """Let the views mend each other's frames, in place; return their agreement (n, C)."""
+
+        def judge(offset: int) -> Floats:
+            return _judge(offset, parts, self.known, self.rig, self.options)
+
+        return np.array(list(self.pool.map(judge, range(len(parts[0].masks)))), np.float32)
+
+
+def _empty_report(names: tuple[str, ...], models: Sequence[Model], count: int) -> SilhouetteReport:
+    """Return a report whose figures of ``count`` frames are filled as they are cut out."""
+    shape = (count, len(names))
+    labels = tuple("masks" if model is None else model.name for model in models)
+    return SilhouetteReport(
+        names, labels, np.full(shape, np.nan, np.float32), np.zeros(shape, np.uint16), np.zeros(shape)
+    )
+
+
+def _write(writer: MaskWriter, first: int, parts: Sequence[_Part], report: SilhouetteReport, cutter: _Cutter) -> None:
+    """Write the frames from ``first`` on, and fill their flags and areas in the report."""
+    packed = cutter.pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
+    mattes = list(cutter.pool.map(_mattes, parts)) if cutter.options.matte else [None] * len(parts)
+    for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
+        here = slice(first, first + len(bits))
+        writer.write(report.names[index], first, bits, report.agreement[here, index], part.flags, mattes[index])
+        report.flags[here, index] = part.flags
+        report.area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
 
 
 def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Bytes | None]:

@@ -8,7 +8,7 @@ instead of thousands of triangles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from calibration.foundation.errors import InputError
 __all__ = ["MeshEdges", "draw_silhouette", "fill_silhouette"]
 
 
-@dataclass(frozen=True, eq=False)
-class MeshEdges:
+class MeshEdges(NamedTuple):
     """The edges of a closed mesh.
 
     Attributes:

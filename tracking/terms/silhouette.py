@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,23 +68,62 @@ class PackedObservation:
     sightings: Sightings | None
 
 
+class _Views(NamedTuple):
+    """Cameras as packed rows (C, 36), and the width and height of their images (C, 2)."""
+
+    cameras: Floats
+    sizes: Ints
+
+
+class _Room(NamedTuple):
+    """Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
+
+    ``canvas`` (C, H, W), ``pixels`` (C, V, 2), ``toward`` (C, F) and ``contour`` (C, E) are those of `draw_silhouette`;
+    ``samples`` (C, E, 5) holds position, outward normal and length of each sample of the outline, ``which`` (C, E) its
+    edge.
+    """
+
+    canvas: Bytes
+    pixels: Floats
+    toward: Bools
+    contour: Ints
+    samples: Floats
+    which: Ints
+
+
+class _Seen(NamedTuple):
+    """The observed masks as in `PackedObservation`."""
+
+    pixels: Bytes
+    boxes: Ints
+    areas: Ints
+    counts: Ints
+
+
+class _Rules(NamedTuple):
+    """How far apart pairs may be, mm; about how many model samples per view; whether only those are paired."""
+
+    reach: float
+    model_samples: int
+    one_sided: bool
+
+
 class OutlineMatcher:
     """Pairs a deforming template's outlines with observed silhouettes, through one rig of cameras."""
 
     def __init__(self, mesh: MeshEdges, camera_rows: Floats, sizes: Sequence[tuple[int, int]]) -> None:
         """Prepare for cameras given as packed rows (C, 36) and sizes (width, height)."""
         self._mesh = mesh
-        self._cameras = np.ascontiguousarray(camera_rows, np.float64)
-        height, width = max(size[1] for size in sizes), max(size[0] for size in sizes)
-        self._canvas = np.zeros((len(sizes), height, width), np.uint8)
-        self._sizes = np.array(sizes, np.int64)
-        # Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
-        views = len(sizes)
-        self._pixels = np.empty((views, int(mesh.faces.max()) + 1, 2))
-        self._toward = np.empty((views, len(mesh.faces)), np.bool_)
-        self._contour = np.empty((views, len(mesh.edges)), np.int64)
-        self._samples = np.empty((views, len(mesh.edges), 5))
-        self._which = np.empty((views, len(mesh.edges)), np.int64)
+        self._views = _Views(np.ascontiguousarray(camera_rows, np.float64), np.array(sizes, np.int64))
+        views, height, width = len(sizes), max(size[1] for size in sizes), max(size[0] for size in sizes)
+        self._room = _Room(
+            canvas=np.zeros((views, height, width), np.uint8),
+            pixels=np.empty((views, int(mesh.faces.max()) + 1, 2)),
+            toward=np.empty((views, len(mesh.faces)), np.bool_),
+            contour=np.empty((views, len(mesh.edges)), np.int64),
+            samples=np.empty((views, len(mesh.edges), 5)),
+            which=np.empty((views, len(mesh.edges)), np.int64),
+        )
 
     def pack(self, observation: Observation) -> PackedObservation:
         """Stack one frame's views for the compiled matcher."""
@@ -123,34 +163,11 @@ class OutlineMatcher:
             one_sided: True pairs model with observed samples only (for ablation).
         """
         targets, counts = observed.targets, observed.counts
-        most = 3 * model_samples + targets.shape[1]
-        pairs = np.empty((len(counts), most, 2), np.int64)
-        numbers = np.empty((len(counts), most, 5))
-        made = np.zeros(len(counts), np.int64)
-        _match_views(
-            np.ascontiguousarray(vertices, np.float64),
-            self._mesh.faces,
-            self._mesh.edges,
-            self._mesh.sides,
-            self._mesh.beyond,
-            self._cameras,
-            self._sizes,
-            targets,
-            counts,
-            float(reach),
-            model_samples,
-            one_sided,
-            self._canvas,
-            self._pixels,
-            self._toward,
-            self._contour,
-            self._samples,
-            self._which,
-            pairs,
-            numbers,
-            made,
+        rules = _Rules(float(reach), model_samples, one_sided)
+        pairs, numbers, made = _match_views(
+            np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, targets, counts, rules, self._room
         )
-        keep = np.arange(most)[None, :] < made[:, None]
+        keep = np.arange(pairs.shape[1])[None, :] < made[:, None]
         view = np.repeat(np.arange(len(counts)), made)
         flat, table = pairs[keep], numbers[keep]
         return Matches(flat, table[:, :3], table[:, 3], table[:, 4], view)
@@ -161,51 +178,23 @@ class OutlineMatcher:
         NaN where a camera saw nothing.
         """
         overlap = np.full(len(observed.counts), np.nan)
-        _overlap_views(
-            np.ascontiguousarray(vertices, np.float64),
-            self._mesh.faces,
-            self._mesh.edges,
-            self._mesh.sides,
-            self._cameras,
-            self._sizes,
-            observed.pixels,
-            observed.boxes,
-            observed.areas,
-            observed.counts,
-            self._canvas,
-            self._pixels,
-            self._toward,
-            self._contour,
-            overlap,
-        )
+        seen = _Seen(observed.pixels, observed.boxes, observed.areas, observed.counts)
+        _overlap_views(np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, seen, self._room, overlap)
         return overlap
 
 
-# Fifteen parameters: a kernel over all views, on arrays that are packed once per frame.
 @compiled_parallel
-def _overlap_views(
-    vertices: Floats,
-    faces: Ints,
-    edges: Ints,
-    sides: Ints,
-    cameras: Floats,
-    sizes: Ints,
-    seen: Bytes,
-    boxes: Ints,
-    areas: Ints,
-    counts: Ints,
-    canvas: Bytes,
-    pixels: Floats,
-    toward: Bools,
-    contour: Ints,
-    overlap: Floats,
-) -> None:
+def _overlap_views(vertices: Floats, mesh: MeshEdges, views: _Views, seen: _Seen, room: _Room, overlap: Floats) -> None:
+    faces, edges, sides, _ = mesh
+    cameras, sizes = views
+    canvas, all_pixels, all_toward, all_contour, _, _ = room
+    observed, boxes, areas, counts = seen
     for c in prange(len(cameras)):
         if counts[c] == 0:
             continue
         image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
         low_x, low_y, high_x, high_y, _ = draw_silhouette(
-            vertices, faces, edges, sides, cameras[c], image, pixels[c], toward[c], contour[c]
+            vertices, faces, edges, sides, cameras[c], image, all_pixels[c], all_toward[c], all_contour[c]
         )
         start, left, top, width, height = boxes[c]
         first, last = max(low_x, left), min(high_x + 1, left + width)
@@ -214,7 +203,7 @@ def _overlap_views(
             drawn += _count(image[row, low_x : high_x + 1])
             if top <= row < top + height and first < last:
                 line = start + (row - top) * width - left
-                common += _count_common(image[row, first:last], seen[line + first : line + last])
+                common += _count_common(image[row, first:last], observed[line + first : line + last])
         union = areas[c] + drawn - common
         overlap[c] = common / union if union > 0 else 0.0
 
@@ -235,72 +224,38 @@ def _count_common(line: Bytes, other: Bytes) -> int:
     return int(total)
 
 
-# Twenty-one parameters: a kernel over all views, on arrays that are packed once per frame.
 @compiled_parallel
 def _match_views(
-    vertices: Floats,
-    faces: Ints,
-    edges: Ints,
-    sides: Ints,
-    beyond: Ints,
-    cameras: Floats,
-    sizes: Ints,
-    targets: Floats,
-    counts: Ints,
-    reach: float,
-    model_samples: int,
-    one_sided: bool,
-    canvas: Bytes,
-    pixels: Floats,
-    toward: Bools,
-    contour: Ints,
-    samples: Floats,
-    which: Ints,
-    pairs: Ints,
-    numbers: Floats,
-    made: Ints,
-) -> None:
+    vertices: Floats, mesh: MeshEdges, views: _Views, targets: Floats, counts: Ints, rules: _Rules, room: _Room
+) -> tuple[Ints, Floats, Ints]:
+    """Return pairs (C, N, 2), their direction, residual and weight (C, N, 5), and how many each view has (C,)."""
+    cameras, sizes = views
+    canvas, pixels, toward, contour, samples, which = room
+    most = 3 * rules.model_samples + targets.shape[1]
+    pairs, numbers = np.empty((len(counts), most, 2), np.int64), np.empty((len(counts), most, 5))
+    made = np.zeros(len(counts), np.int64)
     for c in prange(len(cameras)):
         if counts[c] > 0:
             image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
-            made[c] = _match_view(
-                vertices, faces, edges, sides, beyond, cameras[c], targets[c, : counts[c]], reach, model_samples,
-                one_sided, image, pixels[c], toward[c], contour[c], samples[c], which[c], pairs[c], numbers[c],
-            )  # fmt: skip
+            here = _Room(image, pixels[c], toward[c], contour[c], samples[c], which[c])
+            seen = targets[c, : counts[c]]
+            made[c] = _match_view(vertices, mesh, cameras[c], seen, rules, here, pairs[c], numbers[c])
+    return pairs, numbers, made
 
 
-# Over 80 lines, 18 parameters: the search along one view's outline, on arrays of its caller.
 @compiled
-def _match_view(
-    vertices: Floats,
-    faces: Ints,
-    edges: Ints,
-    sides: Ints,
-    beyond: Ints,
-    camera: Floats,
-    targets: Floats,
-    reach: float,
-    model_samples: int,
-    one_sided: bool,
-    image: Bytes,
-    pixels: Floats,
-    toward: Bools,
-    contour: Ints,
-    samples: Floats,
-    which: Ints,
-    pairs: Ints,
-    numbers: Floats,
-) -> int:
+def _outline(vertices: Floats, mesh: MeshEdges, camera: Floats, room: _Room) -> tuple[int, float]:
+    """Fill the samples of one view's outline; return how many there are and their length in all."""
+    image, pixels, samples = room.canvas, room.pixels, room.samples
     height, width = image.shape
     low_x, low_y, high_x, high_y, borders = draw_silhouette(
-        vertices, faces, edges, sides, camera, image, pixels, toward, contour
+        vertices, mesh.faces, mesh.edges, mesh.sides, camera, image, pixels, room.toward, room.contour
     )
-    # Model outline: position, outward normal and length of each sample, and its edge
     found = 0
     total = 0.0
     for m in range(borders):
-        e = contour[m]
-        a, b, inner = pixels[edges[e, 0]], pixels[edges[e, 1]], pixels[beyond[e]]
+        e = room.contour[m]
+        a, b, inner = pixels[mesh.edges[e, 0]], pixels[mesh.edges[e, 1]], pixels[mesh.beyond[e]]
         x, y = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])
         if not (x > 1.5 and y > 1.5 and x < width - 2.5 and y < height - 2.5):
             continue
@@ -318,18 +273,35 @@ def _match_view(
             continue
         samples[found, 0], samples[found, 1] = x, y
         samples[found, 2], samples[found, 3], samples[found, 4] = nx, ny, length
-        which[found] = e
+        room.which[found] = e
         total += length
         found += 1
+    return found, total
+
+
+@compiled
+def _match_view(
+    vertices: Floats,
+    mesh: MeshEdges,
+    camera: Floats,
+    targets: Floats,
+    rules: _Rules,
+    room: _Room,
+    pairs: Ints,
+    numbers: Floats,
+) -> int:
+    """Pair the outline of one view; ``room`` is that of the view alone. Return how many pairs were made."""
+    edges, which, reach = mesh.edges, room.which, rules.reach
+    found, total = _outline(vertices, mesh, camera, room)
     if found == 0:
         return 0
-    outline = samples[:found]
+    outline = room.samples[:found]
     by_point = np.empty((2, 3))
     scratch = np.empty((2, 16))
     count = 0
     # Model to observed, sampled evenly along the outline
     cells, order, frame = fill_grid(targets)
-    spacing = total / model_samples
+    spacing = total / rules.model_samples
     carry, furthest = 0.0, 0.0
     for m in range(found):
         carry += outline[m, 4]
@@ -344,7 +316,7 @@ def _match_view(
             count += _store(
                 edges[which[m]], outline[m], targets[at], share, reach, by_point, pairs[count], numbers[count]
             )
-    if one_sided:
+    if rules.one_sided:
         return count
     # Observed to model
     cells, order, frame = fill_grid(outline)
