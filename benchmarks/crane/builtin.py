@@ -33,7 +33,7 @@ from tracking.observations.contours import Observation
 from tracking.quads.cage import clearance
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.track_file import MODEL_ERROR
+from tracking.sequence.track_output import MODEL_ERROR
 from tracking.sequence.tracker import Tracker
 from tracking.subjects.mesh_files import UPRIGHT
 from tracking.subjects.subject import Subject, builtin_subject, scaled_subject

@@ -15,10 +15,11 @@ from typing import Any
 import h5py
 import numpy as np
 
+from calibration.foundation.arrays import Floats
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 
-__all__ = ["open_hdf5", "words_of"]
+__all__ = ["create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
 
 _MOST_OBJECTS = 200_000
 _FREE_BYTES = 1 << 26
@@ -128,3 +129,14 @@ def _check_dataset(node: h5py.Dataset, name: str, source: Path, size: int) -> No
 def words_of(dataset: Any) -> tuple[str, ...]:
     """Return the strings of a dataset, whichever way its writer stored them."""
     return tuple(word.decode("utf-8") if isinstance(word, bytes) else str(word) for word in np.asarray(dataset[()]))
+
+
+def mapped_or_read(dataset: h5py.Dataset) -> Floats:
+    """Return a dataset of numbers; one that lies in its file in one run is mapped, so that only what is used is read.
+
+    Results are replaced, never changed in place: what is mapped stays as it was.
+    """
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.dtype != np.float64 or dataset.size == 0:
+        return np.asarray(dataset[:], dtype=np.float64)
+    return np.memmap(dataset.file.filename, np.float64, "r", offset, dataset.shape)

@@ -19,7 +19,7 @@ NOT_READERS = {
     "is_ours", "load_object",  # kept objects: signed (tests/vivarig/pipeline/test_single_stages.py)
     "open_session", "open_sequence", "find_sequences", "load_background", "stored_outlines",  # through readers in it
     "read_storage",  # OpenCV's through rigs, OpenSim's through motions
-    "load_subject", "load_truth", "load_findings", "load_track",  # through subject, truth and results
+    "load_subject", "load_truth", "load_findings", "load_track", "open_track",  # through subject, truth and results
 }  # fmt: skip
 
 

@@ -13,32 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
-from calibration.foundation.result_files import create_results, open_results
-from tracking.limbs.evidence import LimbRecord
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
+from tracking.sequence.track_file import TrackFile, joined_track, open_track
 from tracking.sequence.trust import Reason, Trust, judge_track
 
-__all__ = ["SEAM_TOLERANCE", "Piece", "Seam", "compare", "join_tracks", "mean_agreement", "pose_at"]
+__all__ = ["SEAM_TOLERANCE", "Seam", "TrackPart", "compare", "join_tracks", "mean_agreement", "pose_at"]
 
 SEAM_TOLERANCE = 15.0
 """Distance of the quads of two parts in the same frames that still agrees, thousandths of the subject's size."""
 
-_ONCE = (
-    "quad_names", "marker_names", "cage_joint_names", "reasons", "faces", "limb_names", "limb_joint_names",
-    "limb_joints", "marker_limbs", "cage_joint_limbs", "point_names",
-)  # fmt: skip
-
-_ROWS = 4096
+_CHUNK = 4096
 
 
 @dataclass(frozen=True)
-class Piece:
+class TrackPart:
     """One part of a track.
 
     Attributes:
@@ -51,6 +44,11 @@ class Piece:
     start: int
     first: int
     stop: int
+
+    @property
+    def rows(self) -> slice:
+        """The rows of the file that are taken."""
+        return slice(self.first - self.start, self.stop - self.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,47 +65,47 @@ class Seam:
     right: float
 
 
-def compare(left: Piece, right: Piece) -> Seam:
+def compare(left: TrackPart, right: TrackPart) -> Seam:
     """Compare two neighbouring parts in the frames that both tracked."""
     if left.path is None or right.path is None:
         return Seam(float("nan"), float("nan"), float("nan"))
-    with open_results(left.path, stage="track") as a, open_results(right.path, stage="track") as b:
+    with open_track(left.path) as a, open_track(right.path) as b:
         first = max(left.start, right.start)
-        last = min(left.start + len(a["trust"]), right.start + len(b["trust"]))
+        last = min(left.start + len(a), right.start + len(b))
         if last <= first:
             return Seam(float("nan"), float("nan"), float("nan"))
-        rows_a, rows_b = (slice(first - piece.start, last - piece.start) for piece in (left, right))
-        apart = np.linalg.norm(a["centres"][rows_a] - b["centres"][rows_b], axis=-1).mean(axis=1)
+        rows_a, rows_b = (slice(first - part.start, last - part.start) for part in (left, right))
+        apart = np.linalg.norm(a.centres(rows_a) - b.centres(rows_b), axis=-1).mean(axis=1)
         common = np.isfinite(apart)
         if not common.any():
             return Seam(float("nan"), float("nan"), float("nan"))
-        agreement = [float(np.mean(f["agreement"][rows][common])) for f, rows in ((a, rows_a), (b, rows_b))]
+        agreement = [float(np.mean(f.agreement(rows)[common])) for f, rows in ((a, rows_a), (b, rows_b))]
     return Seam(float(np.median(apart[common])), *agreement)
 
 
-def pose_at(piece: Piece, frame: int) -> tuple[QuadPose, Floats] | None:
+def pose_at(part: TrackPart, frame: int) -> tuple[QuadPose, Floats] | None:
     """Return quads and latent point of a part in a frame, None where it has none."""
-    if piece.path is None:
+    if part.path is None:
         return None
-    with open_results(piece.path, stage="track") as file:
-        row = frame - piece.start
-        if not 0 <= row < len(file["trust"]) or not np.isfinite(file["centres"][row]).all():
+    with open_track(part.path) as file:
+        row = frame - part.start
+        if not 0 <= row < len(file) or not np.isfinite(file.centres(row)).all():
             return None
-        return QuadPose(file["rotations"][row], file["centres"][row]), file["latent"][row]
+        return file.quads(row), file.latent(row)
 
 
-def mean_agreement(piece: Piece) -> float:
+def mean_agreement(part: TrackPart) -> float:
     """Return the mean silhouette overlap of a part's own frames; 0 where nothing was tracked."""
-    if piece.path is None:
+    if part.path is None:
         return 0.0
-    with open_results(piece.path, stage="track") as file:
-        values = file["agreement"][piece.first - piece.start : piece.stop - piece.start]
+    with open_track(part.path) as file:
+        values = file.agreement(part.rows)
     return float(np.nan_to_num(values).mean())
 
 
 def join_tracks(
     path: Path,
-    pieces: Sequence[Piece],
+    parts: Sequence[TrackPart],
     frames: int,
     *,
     unit: float,
@@ -119,35 +117,26 @@ def join_tracks(
 
     Args:
         path: file to write.
-        pieces: in order; frames that none of them holds stay untracked.
+        parts: in order; frames that none of them holds stay untracked.
         frames: T.
         unit: one thousandth of the subject's size, mm.
         margin: frames on both sides of a seam that are marked where parts disagree.
         parameters: for the file.
         plausible: False: no frame is trusted, the subject came out as one that cannot be (`trust.plausible_size`).
     """
-    held = [piece for piece in pieces if piece.path is not None]
+    held = [(part, part.path) for part in parts if part.path is not None]
     if not held:
         raise InputError("no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report")
-    seams = [compare(a, b) for a, b in itertools.pairwise(pieces)]
-    first = held[0]
-    assert first.path is not None
-    with (
-        open_results(first.path, stage="track") as example,
-        create_results(path, stage="track", parameters=parameters) as file,
-    ):
-        for key in ("subject", "body", "rate_hz"):
-            file.attrs[key] = example.attrs[key]
-        file.attrs["start_frame"] = first.start + int(example.attrs["start_frame"])
-        for name in [name for name in _ONCE if name in example]:
-            file.create_dataset(name, data=example[name][()], track_times=False)
-        for name in [name for name in example if name not in _ONCE]:
-            _fill(file, name, example[name], held, frames)
-        trust, reason = judge_track(
-            file["overlap"][()], file["departure"][()], file["centres"], _leads(pieces, seams, frames, unit),
-            unit=unit,
-        )  # fmt: skip
-        for (left, right), seam in zip(itertools.pairwise(pieces), seams, strict=True):
+    seams = [compare(a, b) for a, b in itertools.pairwise(parts)]
+    with open_track(held[0][1]) as example:
+        start_frame = held[0][0].start + example.start_frame
+    taken = [(source, part.rows, slice(part.first, part.stop)) for part, source in held]
+    with joined_track(path, taken, frames, start_frame=start_frame, parameters=parameters) as file:
+        overlap = file.overlap()
+        assert overlap is not None
+        leads = _leads(parts, seams, frames, unit)
+        trust, reason = judge_track(overlap, file.departure(), file.stored_centres, leads, unit=unit)
+        for (left, right), seam in zip(itertools.pairwise(parts), seams, strict=True):
             if seam.distance > SEAM_TOLERANCE * unit:
                 near = np.zeros(frames, bool)
                 near[max(left.first, right.first - margin) : min(right.stop, right.first + margin)] = True
@@ -157,50 +146,38 @@ def join_tracks(
             rest = trust == int(Trust.TRUSTED)
             trust[rest], reason[rest] = int(Trust.DOUBTFUL), int(Reason.IMPLAUSIBLE_BODY)
         trust, reason = _with_limbs(file, trust, reason, unit)
-        file["trust"][...], file["reason"][...] = trust, reason
+        file.judge(trust, reason)
     return seams
 
 
-def _with_limbs(file: h5py.File, trust: Ints, reason: Ints, unit: float) -> tuple[Ints, Ints]:
+def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float) -> tuple[Ints, Ints]:
     """Judge the limbs anew, beside the frames as they are judged now, some rows at a time."""
-    names = [word.decode() for word in file["limb_names"][:]]
-    parts = []
-    for first in range(0, len(trust), _ROWS):
-        rows = slice(first, first + _ROWS)
-        record = LimbRecord(**{key: np.asarray(file[f"limb_{key}"][rows], np.float64) for key in LimbRecord.NAMES})
-        limb_trust, limb_reason = judge_limbs(record, unit=unit)
-        parts.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
-        file["limb_trust"][rows], file["limb_reason"][rows] = limb_trust, limb_reason
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    names = list(file.limb_names)
+    judged = []
+    for first in range(0, len(trust), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        limb_trust, limb_reason = judge_limbs(file.limb_record(rows), unit=unit)
+        judged.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
+        file.judge_limbs(rows, limb_trust, limb_reason)
+    return np.concatenate([one[0] for one in judged]), np.concatenate([one[1] for one in judged])
 
 
-def _fill(file: h5py.File, name: str, example: h5py.Dataset, pieces: Sequence[Piece], frames: int) -> None:
-    """Copy the rows of one dataset from all pieces, one piece at a time."""
-    shape = (frames, *example.shape[1:])
-    fill = np.nan if np.issubdtype(example.dtype, np.floating) else 0
-    data = file.create_dataset(name, shape, example.dtype, chunks=example.chunks, fillvalue=fill, track_times=False)
-    for piece in pieces:
-        assert piece.path is not None
-        with open_results(piece.path, stage="track") as part:
-            data[piece.first : piece.stop] = part[name][piece.first - piece.start : piece.stop - piece.start]
-
-
-def _leads(pieces: Sequence[Piece], seams: Sequence[Seam], frames: int, unit: float) -> Floats:
+def _leads(parts: Sequence[TrackPart], seams: Sequence[Seam], frames: int, unit: float) -> Floats:
     """Return (T,) how sure the start is that each frame goes back to: the surest of the parts that agree in a row."""
     own = []
-    for piece in pieces:
-        if piece.path is None:
+    for part in parts:
+        if part.path is None:
             own.append(0.0)
             continue
-        with open_results(piece.path, stage="track") as file:
-            own.append(float(file.attrs["lead"]))
+        with open_track(part.path) as file:
+            own.append(file.lead)
     result = np.zeros(frames)
     group = [0]
-    for index in range(1, len(pieces) + 1):
-        if index < len(pieces) and seams[index - 1].distance <= SEAM_TOLERANCE * unit:
+    for index in range(1, len(parts) + 1):
+        if index < len(parts) and seams[index - 1].distance <= SEAM_TOLERANCE * unit:
             group.append(index)
             continue
         for member in group:
-            result[pieces[member].first : pieces[member].stop] = max(own[k] for k in group)
+            result[parts[member].first : parts[member].stop] = max(own[k] for k in group)
         group = [index]
     return result

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
-from calibration.foundation.result_files import open_results, read_parameters
 from skeleton.bodies.marker_sets import LANDMARK
+from tracking.sequence.track_file import open_track
 
 __all__ = ["TrackedLimbs", "TrackedPoints", "TrackedRows"]
 
-_BLOCK = 4096
+_CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +60,15 @@ class TrackedPoints:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with open_results(path, stage="track") as file:
-            if "markers" not in file or "marker_names" not in file:
+        with open_track(path) as file:
+            if not file.has_markers:
                 raise InputError(f"{path}: holds no markers; run `vivarig track` again")
-            names = _words(file["marker_names"])
-            self.subject: str | None = read_parameters(file).get("subject")
-            self.cage_names = _words(file["cage_joint_names"]) if "cage_joints" in file else ()
-            frames = len(file["markers"])
-            self.trust: Ints = (
-                np.asarray(file["trust"][:], dtype=np.int64) if "trust" in file else np.zeros(frames, dtype=np.int64)
-            )
-            self.limb_names = _words(file["limb_names"]) if "limb_names" in file else ()
-            self.reasons = _words(file["reasons"]) if "reasons" in file else ()
+            names = file.marker_names
+            self.subject: str | None = file.parameters.get("subject")
+            self.cage_names = file.cage_joint_names
+            self.trust: Ints = file.trust()
+            self.limb_names = file.limb_names
+            self.reasons = file.reasons
         self.names = (*names, *(LANDMARK + name for name in self.cage_names))
 
     def __len__(self) -> int:
@@ -81,14 +77,10 @@ class TrackedPoints:
 
     def rows(self, frames: slice | Sequence[int] | Ints) -> TrackedRows:
         """Return the points of some frames, in rising order."""
-        with open_results(self._path, stage="track") as file:
-            points = _values(file, frames, "markers")
-            assert points is not None
-            sigma = _values(file, frames, "marker_sigma", "sigma")
-            cage = _values(file, frames, "cage_joints") if self.cage_names else None
-            doubt = None
-            if self.limb_names:
-                doubt = np.asarray(file["limb_sigma"][frames], np.float64)[:, file["cage_joint_limbs"][:]]
+        with open_track(self._path) as file:
+            points, sigma = file.markers(frames), file.marker_sigma(frames)
+            cage = file.cage_joints(frames) if self.cage_names else None
+            doubt = file.limb_sigma(frames)[:, file.cage_joint_limbs] if self.limb_names else None
         if cage is None:
             return TrackedRows(points, sigma, None)
         seen = np.isfinite(points[..., 0]).sum(axis=1) > 0
@@ -104,10 +96,9 @@ class TrackedPoints:
         """Return what was said of the limbs in some frames, and of these joints; None where nothing was."""
         if not self.limb_names:
             return None
-        with open_results(self._path, stage="track") as file:
-            trust, reason = (np.asarray(file[f"limb_{key}"][frames], np.int64) for key in ("trust", "reason"))
-            doubt = np.asarray(file["limb_sigma"][frames], np.float64)
-            names, rows = _words(file["limb_joint_names"]), np.asarray(file["limb_joints"][:], bool)
+        with open_track(self._path) as file:
+            trust, reason, doubt = file.limb_trust(frames), file.limb_reason(frames), file.limb_sigma(frames)
+            names, rows = file.limb_joints
         # A skeleton of other joints than the subject's own: those that are not known depend on all limbs.
         depends = np.array(
             [rows[names.index(name)] if name in names else np.ones(rows.shape[1], bool) for name in joints]
@@ -118,18 +109,7 @@ class TrackedPoints:
     def seen(self) -> Ints:
         """Return (T,) how many points each frame has."""
         count = np.zeros(len(self), dtype=np.int64)
-        for first in range(0, len(self), _BLOCK):
-            here = slice(first, first + _BLOCK)
+        for first in range(0, len(self), _CHUNK):
+            here = slice(first, first + _CHUNK)
             count[here] = np.isfinite(self.rows(here).points).all(axis=2).sum(axis=1)
         return count
-
-
-def _words(values: h5py.Dataset) -> tuple[str, ...]:
-    return tuple(value.decode() if isinstance(value, bytes) else str(value) for value in values[:])
-
-
-def _values(file: h5py.File, frames: slice | Sequence[int] | Ints, *names: str) -> Floats | None:
-    for name in names:
-        if name in file:
-            return np.asarray(file[name][frames], dtype=np.float64)
-    return None

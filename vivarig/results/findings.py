@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
-from calibration.foundation.hdf5_files import words_of
-from calibration.foundation.result_files import open_results, read_parameters
+from calibration.foundation.hdf5_files import mapped_or_read, words_of
+from calibration.foundation.result_files import open_results
 from capture.recordings.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recordings.recording import Recording
+from tracking.sequence.track_file import open_track
 
 __all__ = [
     "Beads",
@@ -86,30 +86,31 @@ class TrackFindings:
     @property
     def tracked(self) -> Bools:
         """(T,) frames in which the subject was found at all."""
-        with open_results(self.path, stage="track") as file:
-            return np.asarray(np.isfinite(file["centres"][:]).all(axis=(1, 2)))
+        with open_track(self.path) as file:
+            return np.asarray(np.isfinite(file.centres()).all(axis=(1, 2)))
 
     def quads(self, frames: Ints) -> tuple[Floats, Floats]:
         """Return the quads' rotations (n, Q, 3, 3) and centres (n, Q, 3), mm, of some frames."""
-        with open_results(self.path, stage="track") as file:
-            return file["rotations"][:][frames], file["centres"][:][frames]
+        with open_track(self.path) as file:
+            pose = file.quads()
+        return pose.rotations[frames], pose.centres[frames]
 
     @property
     def quad_names(self) -> tuple[str, ...]:
         """Names of the quads."""
-        with open_results(self.path, stage="track") as file:
-            return words_of(file["quad_names"])
+        with open_track(self.path) as file:
+            return file.quad_names
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What the track was made with: subject, scale, shape, ..."""
-        with open_results(self.path, stage="track") as file:
-            return read_parameters(file)
+        with open_track(self.path) as file:
+            return file.parameters
 
     def vertices_at(self, frame: int) -> Floats:
         """Return the template (V, 3) of a frame, mm."""
-        with open_results(self.path, stage="track") as file:
-            return np.asarray(file["vertices"][frame], dtype=np.float64)
+        with open_track(self.path) as file:
+            return file.vertices(frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,17 +176,6 @@ class Findings:
         return len(self.beads.positions) if self.beads is not None else 0
 
 
-def _mapped(dataset: h5py.Dataset) -> Floats:
-    """Return a dataset of numbers; one that lies in its file in one piece is mapped, so that only what is used is read.
-
-    Results are replaced, never changed in place: what is mapped stays as it was.
-    """
-    offset = dataset.id.get_offset()
-    if offset is None or dataset.dtype != np.float64 or dataset.size == 0:
-        return np.asarray(dataset[:], dtype=np.float64)
-    return np.memmap(dataset.file.filename, np.float64, "r", offset, dataset.shape)
-
-
 def load_findings(recording: Recording) -> Findings:
     """Read what the results folder holds."""
     place = recording.results
@@ -235,31 +225,26 @@ def _hull(path: Path) -> HullFindings:
 
 def load_track(path: Path) -> TrackFindings:
     """Read a ``track.h5``."""
-    with open_results(path, stage="track") as file:
-        frames = len(file["trust"])
+    with open_track(path) as file:
+        limbs = file.limb_names
         return TrackFindings(
             path,
-            np.asarray(file["trust"][:], dtype=np.int64),
-            np.asarray(file["reason"][:], dtype=np.int64) if "reason" in file else np.zeros(frames, np.int64),
-            words_of(file["reasons"]) if "reasons" in file else (),
-            np.asarray(file["residual"][:], dtype=np.float64),
-            np.asarray(file["agreement"][:], dtype=np.float64),
-            np.asarray(file["overlap"][:], dtype=np.float64) if "overlap" in file else None,
-            words_of(file["marker_names"]),
-            _mapped(file["markers"]),
-            _mapped(file["marker_sigma"]) if "marker_sigma" in file else None,
-            np.asarray(file["faces"][:], dtype=np.int32),
-            frames,
-            *_limbs(file),
+            file.trust(),
+            file.reason(),
+            file.reasons,
+            file.residual(),
+            file.agreement(),
+            file.overlap(),
+            file.marker_names,
+            file.markers(),
+            file.marker_sigma(),
+            file.faces,
+            len(file),
+            limbs,
+            file.limb_trust() if limbs else None,
+            file.limb_reason() if limbs else None,
+            file.marker_limbs if limbs else None,
         )
-
-
-def _limbs(file: h5py.File) -> tuple[tuple[str, ...], Ints | None, Ints | None, Ints | None]:
-    """Names, trust (T, L), reason (T, L) of the limbs and the limb (M,) of each marker, where they are in a file."""
-    if "limb_names" not in file:
-        return (), None, None, None
-    codes = (np.asarray(file[name][:], dtype=np.int64) for name in ("limb_trust", "limb_reason", "marker_limbs"))
-    return words_of(file["limb_names"]), *codes  # type: ignore[return-value]
 
 
 def _skeleton(path: Path) -> SkeletonFindings:
@@ -278,14 +263,14 @@ def _skeleton(path: Path) -> SkeletonFindings:
             words_of(file["joint_names"]),
             np.asarray(file["joint_parents"][:], dtype=np.int64),
             np.asarray(file["joint_offsets"][:], dtype=np.float64),
-            _mapped(file["positions"]),
-            _mapped(file["rotations"]),
+            mapped_or_read(file["positions"]),
+            mapped_or_read(file["rotations"]),
             words_of(file["coordinate_names"]),
-            _mapped(file["coordinates"]),
-            _mapped(file["sigma"]),
+            mapped_or_read(file["coordinates"]),
+            mapped_or_read(file["sigma"]),
             trust,
             words_of(file["landmark_names"]),
-            _mapped(file["landmarks"]),
+            mapped_or_read(file["landmarks"]),
             by_joint,
             by_landmark,
             np.asarray(file["landmark_joints"][:], dtype=np.int64) if "landmark_joints" in file else None,
@@ -294,4 +279,4 @@ def _skeleton(path: Path) -> SkeletonFindings:
 
 def _beads(path: Path) -> Beads:
     with open_results(path, stage="beads") as file:
-        return Beads(words_of(file["names"]), _mapped(file["positions"]))
+        return Beads(words_of(file["names"]), mapped_or_read(file["positions"]))

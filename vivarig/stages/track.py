@@ -29,15 +29,15 @@ from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
 from tracking.observations.feature_tracks import FeatureTracks, follow
 from tracking.points.placing import points_on
-from tracking.sequence.track_file import write_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
-    Piece,
+    TrackPart,
     compare,
     join_tracks,
     mean_agreement,
     pose_at,
 )
+from tracking.sequence.track_output import write_track
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
 from tracking.sequence.trust import plausible_size
 from tracking.subjects.shape import builds
@@ -184,7 +184,7 @@ def _mend(job: Job, span: Span) -> None:
     """Track a part again from the end of a neighbour that disagrees and fits better; keep it if it fits better."""
     spans = job.spans("track")
     index = spans.index(span)
-    here = _piece(job, span, "track")
+    here = _part(job, span, "track")
     rig = _rig(job)
     subject, solver = _solver(job, rig)
     best = mean_agreement(here)
@@ -192,7 +192,7 @@ def _mend(job: Job, span: Span) -> None:
     for other, frame in ((index - 1, span.first), (index + 1, span.stop - 1)):
         if not 0 <= other < len(spans):
             continue
-        neighbour = _piece(job, spans[other], "track")
+        neighbour = _part(job, spans[other], "track")
         pair = (neighbour, here) if other < index else (here, neighbour)
         seam = compare(*pair)
         theirs, ours = (seam.left, seam.right) if other < index else (seam.right, seam.left)
@@ -221,7 +221,7 @@ def join(job: Job) -> CommandReport:
     """Put the parts together and judge the whole."""
     options = job.options(TrackOptions)
     spans = job.spans("track")
-    pieces = [_piece(job, span, "mend") for span in spans]
+    parts = [_part(job, span, "mend") for span in spans]
     _, solver = _solver(job, _rig(job))
     prepared: _Prepared = job.prepared("track")
     parameters = {
@@ -233,7 +233,7 @@ def join(job: Job) -> CommandReport:
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
     plausible = plausible_size(subject_name(job), prepared.scale)
     seams = join_tracks(
-        target, pieces, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
+        target, parts, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
     )
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
     return summary(target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0))
@@ -367,10 +367,10 @@ def _write(job: Job, path: Path, track: Track, subject: Subject, solver: FrameSo
     write_track(path, track, subject, solver, rate_hz=job.recording.rate_hz, parameters={})
 
 
-def _piece(job: Job, span: Span, phase: str) -> Piece:
+def _part(job: Job, span: Span, phase: str) -> TrackPart:
     """Return a part as tracked, or as mended where that was better."""
     path: Path | None = job.path("track", phase, span)
     if phase == "mend" and not job.path("track", "mend", span).is_file():
         path = job.path("track", "track", span)
     assert path is not None
-    return Piece(path if path.is_file() else None, _wide(job, span).first, span.first, span.stop)
+    return TrackPart(path if path.is_file() else None, _wide(job, span).first, span.first, span.stop)

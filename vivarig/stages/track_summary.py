@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
+from tracking.sequence.track_file import open_track
 from vivarig.console.reporting import CommandReport
 from vivarig.stages.marked_points import marked_words
 
@@ -40,15 +40,11 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
 
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
     """Say how a track came out: of the frames in ``span``, with so many seams where parts disagree."""
-    with open_results(path, stage="track") as file:
+    with open_track(path) as file:
         rows = slice(span.first, span.stop)
-        trust, agreement, residual = (file[name][rows] for name in ("trust", "agreement", "residual"))
-        cameras = file["overlap"].shape[1]
-        subject, start = str(file.attrs["subject"]), int(file.attrs["start_frame"])
-        parameters = read_parameters(file)
-        points = []
-        if "point_status" in file:
-            points = marked_words([word.decode() for word in file["point_names"][:]], file["point_status"][rows])
+        trust, agreement, residual = file.trust(rows), file.agreement(rows), file.residual(rows)
+        cameras, subject, start, parameters = file.cameras, file.subject, file.start_frame, file.parameters
+        points = marked_words(file.point_names, file.point_status(rows)) if file.point_names else []
     scale, parts = float(parameters["scale"]), int(parameters["parts"])
     shares = [float(np.mean(trust == level)) for level in range(3)]
     overlap = float(np.nanmedian(agreement))

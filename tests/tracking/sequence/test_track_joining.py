@@ -9,7 +9,7 @@ import pytest
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import create_results, open_results, text_array
-from tracking.sequence.track_joining import Piece, compare, join_tracks, mean_agreement, pose_at
+from tracking.sequence.track_joining import TrackPart, compare, join_tracks, mean_agreement, pose_at
 from tracking.sequence.trust import Reason, Trust, plausible_size
 
 FRAMES, QUADS, VIEWS, UNIT = 20, 3, 4, 1.0
@@ -66,15 +66,15 @@ def part(
     return path
 
 
-def pieces(tmp_path: Path, **second: float) -> list[Piece]:
+def two_parts(tmp_path: Path, **second: float) -> list[TrackPart]:
     """Return two parts that meet at frame 10 and overlap by two frames on either side."""
     return [
-        Piece(part(tmp_path / "a.h5", 0, 12), 0, 0, 10),
-        Piece(part(tmp_path / "b.h5", 8, 20, **second), 8, 10, 20),
+        TrackPart(part(tmp_path / "a.h5", 0, 12), 0, 0, 10),
+        TrackPart(part(tmp_path / "b.h5", 8, 20, **second), 8, 10, 20),
     ]
 
 
-def joined(tmp_path: Path, parts: list[Piece], *, plausible: bool = True) -> dict[str, np.ndarray]:
+def joined(tmp_path: Path, parts: list[TrackPart], *, plausible: bool = True) -> dict[str, np.ndarray]:
     parameters = {"parts": len(parts)}
     path = tmp_path / "track.h5"
     join_tracks(path, parts, FRAMES, unit=UNIT, margin=2, parameters=parameters, plausible=plausible)
@@ -83,21 +83,21 @@ def joined(tmp_path: Path, parts: list[Piece], *, plausible: bool = True) -> dic
 
 
 def test_parts_that_agree_become_one(tmp_path: Path) -> None:
-    track = joined(tmp_path, pieces(tmp_path))
+    track = joined(tmp_path, two_parts(tmp_path))
     assert np.array_equal(track["centres"], truth())
     assert (track["trust"] == int(Trust.TRUSTED)).all() and track["vertices"].shape == (FRAMES, 5, 3)
-    assert compare(*pieces(tmp_path)).distance == 0
+    assert compare(*two_parts(tmp_path)).distance == 0
 
 
 def test_limbs_are_judged_with_the_whole(tmp_path: Path) -> None:
-    track = joined(tmp_path, pieces(tmp_path, empty=0.1))
+    track = joined(tmp_path, two_parts(tmp_path, empty=0.1))
     assert track["limb_trust"][:, 0].tolist() == [0] * 10 + [int(Trust.DOUBTFUL)] * 10
     assert (track["trust"][10:] == int(Trust.DOUBTFUL)).all() and (track["reason"][10:] == int(Reason.A_LIMB)).all()
     assert (track["limb_reason"][10:] == int(Reason.IN_EMPTY_AIR)).all()
 
 
 def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:
-    track = joined(tmp_path, pieces(tmp_path), plausible=False)
+    track = joined(tmp_path, two_parts(tmp_path), plausible=False)
     assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.IMPLAUSIBLE_BODY)).all()
     # A person of 1.29 times the built-in's size was a person on a chair.
     assert not plausible_size("human", 1.29) and plausible_size("human", 1.06)
@@ -105,16 +105,16 @@ def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:
 
 
 def test_each_frame_comes_from_its_own_part(tmp_path: Path) -> None:
-    track = joined(tmp_path, pieces(tmp_path, shift=2.0))
+    track = joined(tmp_path, two_parts(tmp_path, shift=2.0))
     assert np.array_equal(track["centres"][:10], truth()[:10])
     assert np.array_equal(track["centres"][10:], truth()[10:] + 2.0)
     assert (track["trust"] == 0).all(), "3.5 mm apart is within the tolerance of 15"
 
 
 def test_parts_that_disagree_are_marked(tmp_path: Path) -> None:
-    seam = compare(*pieces(tmp_path, shift=20.0, overlap=0.8))
+    seam = compare(*two_parts(tmp_path, shift=20.0, overlap=0.8))
     assert seam.distance == pytest.approx(20 * np.sqrt(3)) and (seam.left, seam.right) == pytest.approx((0.9, 0.8))
-    track = joined(tmp_path, pieces(tmp_path, shift=20.0))
+    track = joined(tmp_path, two_parts(tmp_path, shift=20.0))
     marked = np.flatnonzero(track["reason"] == int(Reason.PARTS_DISAGREE))
     # the step to frame 10 itself is a jump, which is said first where it is larger than usual
     assert set(marked) | set(np.flatnonzero(track["reason"] == int(Reason.JUMP))) == {8, 9, 10, 11}
@@ -123,18 +123,18 @@ def test_parts_that_disagree_are_marked(tmp_path: Path) -> None:
 
 def test_an_evenly_poor_track_is_not_trusted(tmp_path: Path) -> None:
     """Every frame as bad as every other: what the template cannot explain is said."""
-    track = joined(tmp_path, [Piece(part(tmp_path / "a.h5", 0, FRAMES, overlap=0.79), 0, 0, FRAMES)])
+    track = joined(tmp_path, [TrackPart(part(tmp_path / "a.h5", 0, FRAMES, overlap=0.79), 0, 0, FRAMES)])
     assert (track["trust"] == int(Trust.DOUBTFUL)).all() and (track["reason"] == int(Reason.LOW_AGREEMENT)).all()
 
 
 def test_a_sure_neighbour_vouches_for_an_unsure_start(tmp_path: Path) -> None:
-    assert (joined(tmp_path, pieces(tmp_path, lead=0.0))["trust"] == 0).all()
-    alone = joined(tmp_path, pieces(tmp_path, lead=0.0, shift=40.0))
+    assert (joined(tmp_path, two_parts(tmp_path, lead=0.0))["trust"] == 0).all()
+    alone = joined(tmp_path, two_parts(tmp_path, lead=0.0, shift=40.0))
     assert (alone["reason"][13:] == int(Reason.AMBIGUOUS_START)).all() and (alone["trust"][:8] == 0).all()
 
 
 def test_a_part_without_subject_is_lost_not_invented(tmp_path: Path) -> None:
-    parts = [pieces(tmp_path)[0], Piece(None, 8, 10, 20)]
+    parts = [two_parts(tmp_path)[0], TrackPart(None, 8, 10, 20)]
     track = joined(tmp_path, parts)
     assert np.isnan(track["centres"][10:]).all() and (track["trust"][10:] == int(Trust.LOST)).all()
     assert mean_agreement(parts[1]) == 0 and pose_at(parts[1], 12) is None
