@@ -191,7 +191,7 @@ def _hidden(folder: XrayFolder, truth: Floats) -> dict[str, float]:
     """Hide every bead in one view for a tenth of the frames, track again, and look at what is said of it there."""
     tracks, rig, maps = load_tracks(folder.results / "tracks.h5"), folder.rig(), load_maps(folder.maps)
     clip = open_clip(folder.recording, tracks.cameras)
-    images = clip.block(0, len(clip))
+    images = clip.chunk(0, len(clip))
     rng = np.random.default_rng(3)
     frames = len(images)
     length = frames // 10

@@ -179,14 +179,14 @@ def segment_recording(
         with create_masks(target, names, sizes, last - start, parameters, matte=chosen.matte) as writer:
             for first in range(0, last - start, _CHUNK):
                 here = slice(first, min(first + _CHUNK, last - start))
-                parts = cutter.cut(here.stop - first)
+                shares = cutter.cut(here.stop - first)
                 if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
-                    for name, corners in zip(names, pool.map(_outlines, parts, rig), strict=True):
+                    for name, corners in zip(names, pool.map(_outlines, shares, rig), strict=True):
                         writer.write_outlines(name, first, corners)
-                report.agreement[here] = cutter.judge(parts)
-                for part, told in zip(parts, brought[here].T, strict=True):
-                    part.flags |= told
-                _write(writer, first, parts, report, cutter)
+                report.agreement[here] = cutter.judge(shares)
+                for share, told in zip(shares, brought[here].T, strict=True):
+                    share.flags |= told
+                _write(writer, first, shares, report, cutter)
                 if on_progress is not None:
                     on_progress(here.stop, last - start)
     return report
@@ -203,22 +203,22 @@ class _Cutter:
     options: ModelOptions
     pool: ThreadPoolExecutor
 
-    def cut(self, count: int) -> list[_Part]:
+    def cut(self, count: int) -> list[_Share]:
         """Return what each camera sees of the next ``count`` frames by itself."""
 
-        def segment(index: int) -> _Part:
+        def segment(index: int) -> _Share:
             model = self.known.models[index]
             return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=self.options.matte)
 
         return list(self.pool.map(segment, range(len(self.sizes))))
 
-    def judge(self, parts: Sequence[_Part]) -> Singles:
+    def judge(self, shares: Sequence[_Share]) -> Singles:
         """Let the views mend each other's frames, in place; return their agreement (n, C)."""
 
         def judge(offset: int) -> Floats:
-            return _judge(offset, parts, self.known, self.rig, self.options)
+            return _judge(offset, shares, self.known, self.rig, self.options)
 
-        return np.array(list(self.pool.map(judge, range(len(parts[0].masks)))), np.float32)
+        return np.array(list(self.pool.map(judge, range(len(shares[0].masks)))), np.float32)
 
 
 def _empty_report(names: tuple[str, ...], models: Sequence[Model], count: int) -> SilhouetteReport:
@@ -230,15 +230,15 @@ def _empty_report(names: tuple[str, ...], models: Sequence[Model], count: int) -
     )
 
 
-def _write(writer: MaskWriter, first: int, parts: Sequence[_Part], report: SilhouetteReport, cutter: _Cutter) -> None:
+def _write(writer: MaskWriter, first: int, shares: Sequence[_Share], report: SilhouetteReport, cutter: _Cutter) -> None:
     """Write the frames from ``first`` on, and fill their flags and areas in the report."""
-    packed = cutter.pool.map(lambda part: np.packbits(part.masks, axis=-1), parts)
-    mattes = list(cutter.pool.map(_mattes, parts)) if cutter.options.matte else [None] * len(parts)
-    for index, (part, bits) in enumerate(zip(parts, packed, strict=True)):
+    packed = cutter.pool.map(lambda share: np.packbits(share.masks, axis=-1), shares)
+    mattes = list(cutter.pool.map(_mattes, shares)) if cutter.options.matte else [None] * len(shares)
+    for index, (share, bits) in enumerate(zip(shares, packed, strict=True)):
         here = slice(first, first + len(bits))
-        writer.write(report.names[index], first, bits, report.agreement[here, index], part.flags, mattes[index])
-        report.flags[here, index] = part.flags
-        report.area[here, index] = [np.count_nonzero(mask) for mask in part.masks]
+        writer.write(report.names[index], first, bits, report.agreement[here, index], share.flags, mattes[index])
+        report.flags[here, index] = share.flags
+        report.area[here, index] = [np.count_nonzero(mask) for mask in share.masks]
 
 
 def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Bytes | None]:
@@ -297,7 +297,7 @@ def _parameters(
 
 
 @dataclass(eq=False)
-class _Part:
+class _Share:
     """A camera's share of a chunk: masks (n, H, W), flags (n,), and what a sitting subject is cut again from.
 
     ``images`` are kept where mattes are wanted.
@@ -309,16 +309,16 @@ class _Part:
     images: list[Bytes | None]
 
 
-def _outlines(part: _Part, camera: Camera) -> list[Floats]:
+def _outlines(share: _Share, camera: Camera) -> list[Floats]:
     """Return the corners of the outlines of a chunk."""
-    return [outline(mask, camera) for mask in part.masks]
+    return [outline(mask, camera) for mask in share.masks]
 
 
-def _mattes(part: _Part) -> list[Bytes]:
+def _mattes(share: _Share) -> list[Bytes]:
     """Return the coverage along the edges of a chunk's silhouettes, empty where a camera has no image."""
     return [
         np.zeros(0, np.uint8) if image is None else edge_matte(image, mask)
-        for image, mask in zip(part.images, part.masks, strict=True)
+        for image, mask in zip(share.images, share.masks, strict=True)
     ]
 
 
@@ -336,7 +336,7 @@ def _check_matte(recording: Recording, options: ModelOptions, models: Sequence[M
 
 def _segment_chunk(
     stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int], *, keep: bool
-) -> _Part:
+) -> _Share:
     """Return the silhouettes of the next ``count`` images of a camera; ``keep`` the images."""
     masks = np.zeros((count, size[1], size[0]), dtype=bool)
     flags = np.zeros(count, dtype=np.uint16)
@@ -354,7 +354,7 @@ def _segment_chunk(
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
         flags[offset] = _mask_flags(masks[offset])
-    return _Part(masks, flags, cuts, images)
+    return _Share(masks, flags, cuts, images)
 
 
 def _mask_flags(mask: Bools) -> int:
@@ -369,52 +369,52 @@ def _mask_flags(mask: Bools) -> int:
     return int(MaskFlag.TOUCHES_BORDER) if touches else 0
 
 
-def _judge(offset: int, parts: Sequence[_Part], known: Prepared, rig: Rig | None, options: ModelOptions) -> Floats:
+def _judge(offset: int, shares: Sequence[_Share], known: Prepared, rig: Rig | None, options: ModelOptions) -> Floats:
     """Let the views judge one frame of a chunk: mend its masks and set its flags in place; return the agreement."""
-    agreement = np.full(len(parts), np.nan)
+    agreement = np.full(len(shares), np.nan)
     if rig is not None:
-        _cut_again(offset, parts, known.models, rig)
-        agreement = ray_agreement([part.masks[offset] for part in parts], rig)
+        _cut_again(offset, shares, known.models, rig)
+        agreement = ray_agreement([share.masks[offset] for share in shares], rig)
         if options.repair:
-            _confirm(offset, parts, known, rig)
-        verdict = consensus([part.masks[offset] for part in parts], rig, repair=options.repair)
-        for index, part in enumerate(parts):
+            _confirm(offset, shares, known, rig)
+        verdict = consensus([share.masks[offset] for share in shares], rig, repair=options.repair)
+        for index, share in enumerate(shares):
             if verdict.repaired[index]:
-                part.masks[offset] = verdict.masks[index]
-                part.flags[offset] = _mask_flags(part.masks[offset]) | MaskFlag.REPAIRED
+                share.masks[offset] = verdict.masks[index]
+                share.flags[offset] = _mask_flags(share.masks[offset]) | MaskFlag.REPAIRED
             if verdict.contradicted[index]:
-                part.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-    for part, model in zip(parts, known.models, strict=True):
-        margin = _own_margin(model, part.masks.shape[1:]) if options.margin_px is None else options.margin_px
+                share.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
+    for share, model in zip(shares, known.models, strict=True):
+        margin = _own_margin(model, share.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
-            part.masks[offset] = cv2.dilate(part.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
+            share.masks[offset] = cv2.dilate(share.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
     return agreement
 
 
-def _confirm(offset: int, parts: Sequence[_Part], known: Prepared, rig: Rig) -> None:
+def _confirm(offset: int, shares: Sequence[_Share], known: Prepared, rig: Rig) -> None:
     """Take out of the silhouettes that were found by difference what the other views do not confirm, in place."""
     chosen = [isinstance(model, CameraModel) and isinstance(model.model, DIFFERENCES) for model in known.models]
     if not any(chosen):
         return
     for _ in range(_CONFIRMED):
-        seen = confirmed([part.masks[offset] for part in parts], rig, known.floor)
-        for part, model, mask, cut in zip(parts, known.models, seen, chosen, strict=True):
+        seen = confirmed([share.masks[offset] for share in shares], rig, known.floor)
+        for share, model, mask, cut in zip(shares, known.models, seen, chosen, strict=True):
             if cut and isinstance(model, CameraModel):
                 weak = mask.copy()
-                part.masks[offset] = clean_mask(weak, weak, model.cleaning)
-    for part, cut in zip(parts, chosen, strict=True):
+                share.masks[offset] = clean_mask(weak, weak, model.cleaning)
+    for share, cut in zip(shares, chosen, strict=True):
         if cut:
-            part.flags[offset] = (part.flags[offset] & MaskFlag.NO_FRAME) | _mask_flags(part.masks[offset])
+            share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | _mask_flags(share.masks[offset])
 
 
-def _cut_again(offset: int, parts: Sequence[_Part], models: Sequence[Model], rig: Rig) -> None:
+def _cut_again(offset: int, shares: Sequence[_Share], models: Sequence[Model], rig: Rig) -> None:
     """Cut sitting subjects again with the support of the other views' first cuts, in place."""
-    if len(parts) < 3 or not any(part.cuts[offset] for part in parts):
+    if len(shares) < 3 or not any(share.cuts[offset] for share in shares):
         return
-    before = [part.masks[offset].copy() for part in parts]
-    for index, (part, model) in enumerate(zip(parts, models, strict=True)):
-        cut = part.cuts[offset]
+    before = [share.masks[offset].copy() for share in shares]
+    for index, (share, model) in enumerate(zip(shares, models, strict=True)):
+        cut = share.cuts[offset]
         if cut is not None and isinstance(model, SittingModel):
-            part.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index)))
-            part.flags[offset] = _mask_flags(part.masks[offset])
-            part.cuts[offset] = None
+            share.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index)))
+            share.flags[offset] = _mask_flags(share.masks[offset])
+            share.cuts[offset] = None

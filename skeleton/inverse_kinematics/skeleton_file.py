@@ -1,4 +1,4 @@
-"""``skeleton.h5``, written a block of frames at a time."""
+"""``skeleton.h5``, written a chunk of frames at a time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SkeletonWriter:
         markerless: SkeletonFit | None,
         beside: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Write the frames of a block.
+        """Write the frames of a chunk.
 
         Args:
             span: which frames.

@@ -21,7 +21,7 @@ from tracking.beads.tracks import BeadTracks, PointStatus
 __all__ = ["ArrayClip", "Clip", "recover_lost", "track_beads", "track_clip"]
 
 #: Frames held in memory at once when a clip is read backwards.
-BLOCK = 32
+CHUNK = 32
 
 
 class Clip(Protocol):
@@ -31,7 +31,7 @@ class Clip(Protocol):
         """Return the number of frames."""
         ...
 
-    def block(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
+    def chunk(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
         """Return for each frame from ``start`` up to ``stop`` one image per view."""
         ...
 
@@ -45,21 +45,21 @@ class ArrayClip:
     def __len__(self) -> int:
         return len(self.views[0])
 
-    def block(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
+    def chunk(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
         """Return for each frame from ``start`` up to ``stop`` one image per view."""
         return [[view[t] for view in self.views] for t in range(start, min(stop, len(self)))]
 
 
 def forwards(clip: Clip, start: int = 0) -> Iterator[list[NDArray[Any]]]:
     """Yield the frames from ``start`` to the end."""
-    for at in range(start, len(clip), BLOCK):
-        yield from clip.block(at, min(at + BLOCK, len(clip)))
+    for at in range(start, len(clip), CHUNK):
+        yield from clip.chunk(at, min(at + CHUNK, len(clip)))
 
 
 def backwards(clip: Clip, start: int) -> Iterator[list[NDArray[Any]]]:
     """Yield the frames from ``start`` down to the first."""
-    for stop in range(start + 1, 0, -BLOCK):
-        yield from reversed(clip.block(max(stop - BLOCK, 0), stop))
+    for stop in range(start + 1, 0, -CHUNK):
+        yield from reversed(clip.chunk(max(stop - CHUNK, 0), stop))
 
 
 # Twelve parameters: the clip and the starts, then keywords of what else is known.
@@ -206,13 +206,13 @@ def recover_lost(
     wanted = ~tracks.found & np.isfinite(expected[..., 0])
     pixels, covariance, status = tracks.pixels.copy(), tracks.covariance.copy(), tracks.status.copy()
     sides: list[Polarity] = list(polarity) if polarity is not None else ["dark"] * len(tracks.cameras)
-    first = clip.block(0, 1)[0]
+    first = clip.chunk(0, 1)[0]
     blind = [blind_rim(grey_image(image), side) for image, side in zip(first, sides, strict=True)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a bead never seen in a view has no usual fit there
         usual = np.nanmedian(np.trace(tracks.covariance, axis1=3, axis2=4), axis=0)
     for t in np.flatnonzero(wanted.any(axis=(1, 2))):
-        images = clip.block(int(t), int(t) + 1)[0]
+        images = clip.chunk(int(t), int(t) + 1)[0]
         for c, b in zip(*np.nonzero(wanted[t]), strict=True):
             grey = grey_image(images[c])
             table = attenuation_table(grey.dtype, sides[c])

@@ -115,7 +115,7 @@ def find_starts(
     report: list[Floats] = []
     last = max(len(clip) - frames, 0)
     for at in dict.fromkeys(round(last * k / max(tries - 1, 1)) for k in range(tries)):
-        images = clip.block(at, min(at + frames, len(clip)))
+        images = clip.chunk(at, min(at + frames, len(clip)))
         tracks: list[BeadTracks] = []
         for view in range(2):
             spots = strongest_spots(images[0][view], polarity=polarity[view], sigma_px=sigma_px)

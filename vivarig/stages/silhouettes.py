@@ -41,7 +41,7 @@ from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "prepare", "run", "summary", "uneven_footage", "work"]
 
-_BLOCK = 16
+_CHUNK = 16
 _SHEETS = (".png", ".jpg", ".jpeg")
 
 
@@ -116,8 +116,8 @@ def join(job: Job) -> CommandReport:
     drop_subjects(job.recording)
     target = job.recording.results / "silhouettes.h5"
     spans = job.spans("silhouettes")
-    pieces = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]
-    area = _copy(pieces, target, {"start": options.start})
+    parts = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]
+    area = _copy(parts, target, {"start": options.start})
     with open_results(target, stage="silhouettes") as file:
         cameras = read_parameters(file)["cameras"]
     models = tuple(str(camera["model"]) for camera in cameras.values())
@@ -125,22 +125,22 @@ def join(job: Job) -> CommandReport:
     return summary(options, job.recording, report)
 
 
-def _copy(pieces: list[tuple[Path, Span]], target: Path, changed: Mapping[str, object]) -> Floats:
+def _copy(parts: list[tuple[Path, Span]], target: Path, changed: Mapping[str, object]) -> Floats:
     """Copy rows of silhouette files into one, a few frames at a time; return (T, C) the areas, px."""
-    with open_results(pieces[0][0], stage="silhouettes") as file:
+    with open_results(parts[0][0], stage="silhouettes") as file:
         names = list(words_of(file["names"]))
         sizes = [tuple(int(file[f"cameras/{name}"].attrs[key]) for key in ("width", "height")) for name in names]
         parameters = {**read_parameters(file), **changed}
         matte = has_mattes(file)
-    count = sum(len(rows) for _, rows in pieces)
+    count = sum(len(rows) for _, rows in parts)
     area = np.zeros((count, len(names)))
     shapes = [(width, height) for width, height in sizes]
     with create_masks(target, names, shapes, count, parameters, matte=matte) as writer:
         at = 0
-        for path, rows in pieces:
+        for path, rows in parts:
             with open_results(path, stage="silhouettes") as file:
-                for first in range(rows.first, rows.stop, _BLOCK):
-                    here = slice(first, min(first + _BLOCK, rows.stop))
+                for first in range(rows.first, rows.stop, _CHUNK):
+                    here = slice(first, min(first + _CHUNK, rows.stop))
                     for index, name in enumerate(names):
                         group = file[f"cameras/{name}"]
                         packed = group["masks"][here]

@@ -35,7 +35,7 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.stages import clean
 from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
-from vivarig.stages.skeleton_blocks import BLOCK, fit_blocks
+from vivarig.stages.skeleton_chunks import CHUNK, fit_chunks
 from vivarig.xray.bead_springs import hold_beads, load_bead_springs
 
 __all__ = ["run"]
@@ -73,7 +73,7 @@ def _surface_only(fit: SkeletonFit) -> SkeletonFit:
 
 # Over 80 lines: the stage from its inputs to its file, step by step; each step is a function of its own.
 def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
-    """Fit the skeleton, a block of frames at a time; with X-ray beads, whose places need them all, all at once."""
+    """Fit the skeleton, a chunk of frames at a time; with X-ray beads, whose places need them all, all at once."""
     tracked = TrackedPoints(recording.results / "track.h5")
     subject = options.body or tracked.subject or recording.subject
     if subject is None:
@@ -123,7 +123,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         progress_callback("skeleton") as on_progress,
     ):  # fmt: skip
         done = 0
-        for span, fit in fit_blocks(fit_rows, seen, block=BLOCK if beads is None else max(len(tracked), 1)):
+        for span, fit in fit_chunks(fit_rows, seen, chunk=CHUNK if beads is None else max(len(tracked), 1)):
             rows = tracked.rows(slice(span.first, span.stop))
             markerless: SkeletonFit | None = None
             if beads is not None:
@@ -177,12 +177,12 @@ def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseS
 
 
 def _contacts(file: h5py.File, body: Skeleton, recording: Recording) -> dict[str, Contacts]:
-    """Return when each foot stands, on a floor or on a belt; the motion is read a block at a time."""
-    blocks = [
-        foot_points(body, body.forward(file["coordinates"][first : first + BLOCK]))
-        for first in range(0, len(file["coordinates"]), BLOCK)
+    """Return when each foot stands, on a floor or on a belt; the motion is read a chunk at a time."""
+    chunks = [
+        foot_points(body, body.forward(file["coordinates"][first : first + CHUNK]))
+        for first in range(0, len(file["coordinates"]), CHUNK)
     ]
-    feet = {foot: np.concatenate([block[foot] for block in blocks]) for foot in blocks[0]}
+    feet = {foot: np.concatenate([chunk[foot] for chunk in chunks]) for foot in chunks[0]}
     frames = len(next(iter(feet.values())))
     belt = recording.belt
     ground = ground_of(feet, recording.rate_hz) if belt is None else given_belt(np.array(belt), frames)

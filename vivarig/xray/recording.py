@@ -99,7 +99,7 @@ class RecordingClip:
     def __len__(self) -> int:
         return self.frames
 
-    def block(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
+    def chunk(self, start: int, stop: int) -> list[list[NDArray[Any]]]:
         """Return for each frame from ``start`` up to ``stop`` one image per view."""
         if start != self._next or not self._streams:
             self._streams = [

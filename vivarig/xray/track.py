@@ -76,7 +76,7 @@ def track(
     save_tracks(folder.results / "tracks.h5", tracks, {"start": str(start) if start else "automatic"})
     write_points_2d(folder.results / "points_2d.csv", tracks.names, tracks.pixels)
     shown = int(np.argmax(tracks.found.sum(axis=(1, 2))))
-    _draw_beads(folder, names, clip.block(shown, shown + 1)[0], tracks, shown)
+    _draw_beads(folder, names, clip.chunk(shown, shown + 1)[0], tracks, shown)
     return _report(folder, names, tracks, shown)
 
 

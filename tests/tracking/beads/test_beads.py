@@ -200,9 +200,9 @@ def test_crossing_beads_keep_their_names():
 def test_bad_starts_are_refused(scene):
     _, _, clip = scene
     with pytest.raises(InputError, match="2 cameras, 1 beads"):
-        track_beads(clip.block(0, 2), np.zeros((1, 1, 2)), names=["b"], cameras=["a", "b"])
+        track_beads(clip.chunk(0, 2), np.zeros((1, 1, 2)), names=["b"], cameras=["a", "b"])
     with pytest.raises(InputError, match="no bead has a starting point"):
-        track_beads(clip.block(0, 2), np.full((2, 1, 2), np.nan), names=["b"], cameras=["a", "b"])
+        track_beads(clip.chunk(0, 2), np.full((2, 1, 2), np.nan), names=["b"], cameras=["a", "b"])
 
 
 def test_association_is_the_exact_minimum():

@@ -1,4 +1,4 @@
-"""A skeleton fitted in blocks: the same as fitted at once, whatever is missing."""
+"""A skeleton fitted in chunks: the same as fitted at once, whatever is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skeleton.bodies.marker_sets import builtin_markers
 from skeleton.inverse_kinematics.fits import SkeletonFit
 from skeleton.inverse_kinematics.spring_ik import fit_skeleton
 from skeleton.inverse_kinematics.spring_window import fit_smoothly
-from vivarig.stages.skeleton_blocks import fit_blocks
+from vivarig.stages.skeleton_chunks import fit_chunks
 
 FRAMES = 150
 
@@ -31,8 +31,8 @@ def points() -> Floats:
     return np.asarray(placed + rng.normal(0.0, 0.1, placed.shape))
 
 
-def in_blocks(points: Floats, block: int) -> tuple[list[Span], dict[str, np.ndarray]]:
-    """Return the blocks in the order they came, and their rows put together."""
+def in_chunks(points: Floats, chunk: int) -> tuple[list[Span], dict[str, np.ndarray]]:
+    """Return the chunks in the order they came, and their rows put together."""
     body, names = load_body("mouse"), builtin_markers("mouse").names
 
     def fit(span: Span, start: Floats | None) -> SkeletonFit:
@@ -40,7 +40,7 @@ def in_blocks(points: Floats, block: int) -> tuple[list[Span], dict[str, np.ndar
         found = fit_skeleton(body, names, here, start=start)
         return fit_smoothly(body, names, here, rate_hz=100.0, time_s=0.02, start=found)
 
-    done = list(fit_blocks(fit, np.isfinite(points[..., 0]).sum(axis=1), block=block, lead=8))
+    done = list(fit_chunks(fit, np.isfinite(points[..., 0]).sum(axis=1), chunk=chunk, lead=8))
     parts = [fit for _, fit in sorted(done, key=lambda item: item[0])]
     keys = ("positions", "rotations", "coordinates", "trust")
     return [span for span, _ in done], {key: np.concatenate([getattr(part, key) for part in parts]) for key in keys}
@@ -53,9 +53,9 @@ def distances(coordinates: Floats, points: Floats) -> Floats:
     return np.asarray(np.linalg.norm(body.forward(coordinates).points(segments, markers.offsets) - points, axis=2))
 
 
-def test_blocks_give_the_fit_of_the_whole(points: Floats) -> None:
-    (only,), whole = in_blocks(points, FRAMES)
-    spans, cut = in_blocks(points, 40)
+def test_chunks_give_the_fit_of_the_whole(points: Floats) -> None:
+    (only,), whole = in_chunks(points, FRAMES)
+    spans, cut = in_chunks(points, 40)
     assert only == Span(0, FRAMES) and [len(span) for span in spans] == [37, 38, 37, 38]
     # The iteration ends some hundredths of a sigma from the optimum, wherever it began: 0.1 mm markers.
     np.testing.assert_allclose(cut["positions"], whole["positions"], atol=0.02)
@@ -67,11 +67,11 @@ def test_blocks_give_the_fit_of_the_whole(points: Floats) -> None:
     assert np.abs(np.diff(cut["coordinates"][:70, 3:], axis=0)).max() < 0.5
 
 
-def test_blocks_without_markers_hold_a_pose_and_are_lost(points: Floats) -> None:
+def test_chunks_without_markers_hold_a_pose_and_are_lost(points: Floats) -> None:
     gaps = points.copy()
     gaps[:45] = np.nan
     gaps[70:115] = np.nan
-    spans, cut = in_blocks(gaps, 30)
+    spans, cut = in_chunks(gaps, 30)
     assert spans[-1] == Span(0, 30), "what comes before the first sight is held from after it"
     lost = np.r_[0:45, 70:115]
     assert (cut["trust"][lost] == 2).all() and (np.delete(cut["trust"], lost) == 0).all()

@@ -1,7 +1,7 @@
-"""A skeleton fitted to a recording of any length, a block of frames at a time.
+"""A skeleton fitted to a recording of any length, a chunk of frames at a time.
 
-A block is fitted some frames beyond its ends, and those are dropped: at a seam each side has seen what comes next. Its
-first pose is that of the block before, so that both tell the same story; and turns are counted on from there.
+A chunk is fitted some frames beyond its ends, and those are dropped: at a seam each side has seen what comes next. Its
+first pose is that of the chunk before, so that both tell the same story; and turns are counted on from there.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from calibration.foundation.spans import Span
 from skeleton.inverse_kinematics.fits import SkeletonFit, same_sign
 from skeleton.inverse_kinematics.spring_window import unwrapped
 
-__all__ = ["BLOCK", "fit_blocks"]
+__all__ = ["CHUNK", "fit_chunks"]
 
-BLOCK = 2048
-"""Frames of a block, at most."""
+CHUNK = 2048
+"""Frames of a chunk, at most."""
 LEAD = 32
-"""Frames that a block is fitted beyond its ends."""
+"""Frames that a chunk is fitted beyond its ends."""
 
 #: (frames to fit, pose (D,) to begin with or None) -> the fit of those frames.
 Fit = Callable[[Span, Floats | None], SkeletonFit]
 
 
-def fit_blocks(fit: Fit, seen: Ints, *, block: int = BLOCK, lead: int = LEAD) -> Iterator[tuple[Span, SkeletonFit]]:
-    """Yield the frames of each block with their fit.
+def fit_chunks(fit: Fit, seen: Ints, *, chunk: int = CHUNK, lead: int = LEAD) -> Iterator[tuple[Span, SkeletonFit]]:
+    """Yield the frames of each chunk with their fit.
 
-    They come in the order of time, except that blocks at the beginning in which nothing is seen come last: their pose
+    They come in the order of time, except that chunks at the beginning in which nothing is seen come last: their pose
     is held from the first frame after them.
 
     Args:
         fit: fits some frames.
         seen: (T,) how many points each frame has.
-        block: most frames of a block.
-        lead: frames that a block is fitted beyond its ends.
+        chunk: most frames of a chunk.
+        lead: frames that a chunk is fitted beyond its ends.
     """
     whole = Span(0, len(seen))
-    count = max(1, -(-len(whole) // block))
+    count = max(1, -(-len(whole) // chunk))
     spans = [Span(a, b) for a, b in pairwise(len(whole) * k // count for k in range(count + 1))]
     begin = next((k for k, span in enumerate(spans) if seen[span.first : span.stop].max(initial=0) >= 3), 0)
     first: SkeletonFit | None = None
