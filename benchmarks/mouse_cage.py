@@ -23,11 +23,12 @@ from benchmarks.crane.sequence import data_folder
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig, load_rig, save_rig
 from calibration.foundation.arrays import Floats
-from calibration.foundation.result_files import open_results
+from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.solving.world_frame import moved_rig
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.recordings.video import read_frames
+from tracking.sequence.track_file import open_track
 from vivarig.cli import main as vivarig
 
 CAMERAS = ("back", "mid", "side", "top")
@@ -89,9 +90,8 @@ def labels(source: Path) -> dict[str, Floats]:
 def score(recording: Recording, truth: dict[str, Floats], pairs: dict[str, str]) -> dict[str, Floats]:
     """Return the distance (C, T) px of each projected marker from its label."""
     rig = recording.need_rig()
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
-        markers = file["markers"][:]
+    with open_track(recording.results / "track.h5") as file:
+        names, markers = list(file.marker_names), file.markers()
     result = {}
     for label, marker in pairs.items():
         seen = np.stack([camera.project(markers[:, names.index(marker)]) for camera in rig.cameras])
@@ -108,8 +108,8 @@ def draw(recording: Recording, truth: dict[str, Floats], folder: Path, frames: l
     """Draw outline and markers of the track over the images, and the labels."""
     folder.mkdir(parents=True, exist_ok=True)
     rig = recording.need_rig()
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
+    with open_track(recording.results / "track.h5") as file:
+        names, faces = list(file.marker_names), file.faces
         for frame in frames:
             rows = []
             for index, camera in enumerate(rig.cameras):
@@ -117,14 +117,14 @@ def draw(recording: Recording, truth: dict[str, Floats], folder: Path, frames: l
                 image = image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
                 image = np.minimum(image.astype(np.int32) * 2, 255).astype(np.uint8)
                 mask = np.zeros(image.shape[:2], np.uint8)
-                pixels = camera.project(file["vertices"][frame].astype(float))
-                for face in file["faces"][:]:
+                pixels = camera.project(file.vertices(frame))
+                for face in faces:
                     if np.isfinite(pixels[face]).all():
                         cv2.fillConvexPoly(mask, np.round(pixels[face]).astype(np.int32), 1)
                 loops, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
                 cv2.drawContours(image, loops, -1, (0, 255, 255), 1)
                 for label, marker in (MARKERS | BESIDE).items():
-                    place = camera.project(file["markers"][frame, names.index(marker)][None])[0]
+                    place = camera.project(file.markers(frame)[names.index(marker)][None])[0]
                     given = truth[label][index, frame]
                     cv2.circle(image, tuple(int(v) for v in place), 4, (0, 255, 0), -1)
                     if np.isfinite(given).all():
@@ -153,9 +153,9 @@ def main() -> None:
         truth = labels(source)
         scores = score(recording, truth, MARKERS)
         beside = score(recording, truth, BESIDE)
-        with open_results(recording.results / "track.h5", stage="track") as file:
-            trusted = float(np.mean(file["trust"][:] == 0))
-            overlap = float(np.nanmedian(file["agreement"][:]))
+        with open_track(recording.results / "track.h5") as file:
+            trusted = float(np.mean(file.trust() == int(Trust.TRUSTED)))
+            overlap = float(np.nanmedian(file.agreement()))
         if args.overlays is not None:
             draw(recording, truth, args.overlays, [0, 30, 60, 90, 119])
     body = body_lengths(truth)[:, None]

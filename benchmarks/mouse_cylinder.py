@@ -28,6 +28,7 @@ from capture.recordings.masks import create_masks, read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.recordings.video import probe, read_frames
 from capture.silhouettes.segment import learn_models, segment_recording
+from tracking.sequence.track_file import open_track
 from vivarig.cli import main as vivarig
 
 BEFORE, AFTER = 40, 40
@@ -124,10 +125,9 @@ def cut_stretches(recording: Recording, frames: list[int], length: int) -> None:
 
 def score(recording: Recording, labels: Labels, pairs: dict[str, tuple[str, ...]]) -> list[Miss]:
     """Compare the markers with the labels; a marker of a frame that was not tracked is infinitely far."""
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
-        markers, trust = file["markers"][:], file["trust"][:]
-        by_marker = file["limb_trust"][:][:, file["marker_limbs"][:]] if "limb_trust" in file else None
+    with open_track(recording.results / "track.h5") as file:
+        names, markers, trust = list(file.marker_names), file.markers(), file.trust()
+        by_marker = file.limb_trust()[:, file.marker_limbs] if file.limb_names else None
     misses = []
     for frame, points in labels.points.items():
         for label, point in points.items():
@@ -147,12 +147,11 @@ def draw(recording: Recording, labels: Labels, folder: Path) -> None:
     """Draw silhouettes, the track's outline, markers and labels over the images of the labelled frames."""
     folder.mkdir(parents=True, exist_ok=True)
     rig = recording.need_rig()
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
-        faces = file["faces"][:]
+    with open_track(recording.results / "track.h5") as file:
+        names, faces = list(file.marker_names), file.faces
         for frame in labels.frames:
             panels = []
-            surface, markers = file["vertices"][frame].astype(float), file["markers"][frame]
+            surface, markers = file.vertices(frame), file.markers(frame)
             for index, camera in enumerate(rig.cameras):
                 image = next(iter(read_frames(recording.footage[index].source, frame, frame + 1)))[1].copy()
                 image = image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
@@ -198,8 +197,8 @@ def main() -> None:
         vivarig(["track", str(folder)])
         seconds = time.perf_counter() - start
         misses, beside = score(recording, labels, MARKERS), score(recording, labels, BESIDE)
-        with open_results(recording.results / "track.h5", stage="track") as file:
-            agreement = file["agreement"][:]
+        with open_track(recording.results / "track.h5") as file:
+            agreement = file.agreement()
         if args.overlays is not None:
             draw(recording, labels, args.overlays)
     report(misses, beside, agreement, labels, seconds)
