@@ -17,69 +17,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from vivarig.version import __version__
+from vivarig.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from vivarig.api import (
-        CalibrateOptions,
-        CalibrationOutcome,
-        CommandReport,
-        ExportOptions,
-        Findings,
-        HullOptions,
-        JointScores,
-        Recording,
-        ReportOptions,
-        SilhouetteOptions,
-        SkeletonOptions,
-        StageOutcome,
-        TrackOptions,
-        WorldOptions,
-        calibrate,
-        evaluate,
-        export,
-        hull,
-        load_results,
-        open_recording,
-        report,
-        run,
-        silhouettes,
-        skeleton_fit,
-        track,
-    )
-
-__all__ = [
-    "CalibrateOptions",
-    "CalibrationOutcome",
-    "CommandReport",
-    "ExportOptions",
-    "Findings",
-    "HullOptions",
-    "JointScores",
-    "Recording",
-    "ReportOptions",
-    "SilhouetteOptions",
-    "SkeletonOptions",
-    "StageOutcome",
-    "TrackOptions",
-    "WorldOptions",
-    "__version__",
-    "calibrate",
-    "evaluate",
-    "export",
-    "hull",
-    "load_results",
-    "open_recording",
-    "report",
-    "run",
-    "silhouettes",
-    "skeleton_fit",
-    "track",
-]
+    from vivarig.api import *  # noqa: F403  (the names are listed there alone)
 
 
 def __getattr__(name: str) -> Any:
     """Import the API on first use, so that the command line starts quickly."""
-    if name in __all__:
-        return getattr(importlib.import_module("vivarig.api"), name)
+    if name == "__all__" or not name.startswith("_"):
+        api = importlib.import_module("vivarig.api")
+        if name == "__all__":
+            return [*api.__all__, "__version__"]
+        if name in api.__all__:
+            return getattr(api, name)
     raise AttributeError(f"module 'vivarig' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Return what may be typed after ``vivarig.``, for editors and notebooks."""
+    return sorted(__getattr__("__all__"))

@@ -2,8 +2,8 @@
 
 A line of sight through a pixel of the subject passes through the subject; there all other views have the subject, too.
 A shadow or a mirror image on the floor fills a pixel whose line of sight meets nothing that the others show, or only
-below the floor: a mirror image is a body under it. Such pixels are taken out. Lines are followed as for the agreement
-(`capture.silhouettes.views.ray_agreement`), every second pixel along both axes.
+below the floor: a mirror image is a body under it. Such pixels are taken out. A line is followed for every second pixel
+along both axes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
-from calibration.foundation.compiled import compiled
+from calibration.foundation.arrays import Bools, Floats
+from capture.hull.bounds import Box
 from capture.hull.distance import DistanceImage
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
-from capture.silhouettes.views.ray_agreement import outline_box, packed_masks
+from capture.silhouettes.views.lines_of_sight import Others, lines_that_meet, pack_views
+from capture.silhouettes.views.ray_agreement import outline_box
 
 __all__ = ["Floor", "confirmed"]
 
@@ -67,17 +67,14 @@ def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None) -> list[Boo
         side[2] = max(side[2], floor.height) if floor.up > 0 else min(side[2], floor.height)
     views = [masks[int(index)] for index in used]
     slack = max(1, round(_SLACK * max(max(mask.shape) for mask in views)))
-    grown, layout = packed_masks(views, evidence.images, slack)
-    tolerated = 1 if len(used) - 1 >= _MANY else 0
+    packed = pack_views(rows, views, evidence.images, slack)
+    others = Others(tolerated=1 if len(used) - 1 >= _MANY else 0, needed=2)
     for place, index in enumerate(used):
         mask = views[place]
         pixels, shape, corner = _grid(mask, evidence.images[place])
         if len(pixels) == 0:
             continue
-        origins, directions = evidence.cameras[place].rays(pixels)
-        met = np.zeros(len(pixels), dtype=bool)
-        sight = (np.ascontiguousarray(origins), np.ascontiguousarray(directions))
-        _follow(*sight, place, rows, grown, layout, low, high, step, tolerated, met)
+        met = lines_that_meet(evidence.cameras[place].rays(pixels), place, packed, Box(low, high), step, others)
         if met.mean() >= _LEAST:
             kept[int(index)] = _kept(mask, pixels, met, shape, corner)
     return kept
@@ -105,73 +102,3 @@ def _kept(mask: Bools, pixels: Floats, met: Bools, shape: tuple[int, int], corne
     window = (slice(top, top + height), slice(left, left + width))
     out[window] = mask[window] & room[:height, :width].view(np.bool_)
     return out
-
-
-@compiled
-def _in_most(x: float, y: float, z: float, own: int, rows: Floats, masks: Bytes, layout: Ints, tolerated: int) -> bool:
-    """Return whether at most ``tolerated`` other views have a point (mm) outside, and two at least inside."""
-    inside, outside = 0, 0
-    for view in range(rows.shape[0]):
-        if view == own:
-            continue
-        u, v = project_point(rows[view], x, y, z)
-        place = layout[view]
-        # A point behind a camera, or far outside its image, has no pixel.
-        if not (u > -0.5 and v > -0.5 and u < place[5] - 0.5 and v < place[6] - 0.5):
-            if place[7] and np.isfinite(u):
-                outside += 1
-        else:
-            column, row = int(np.floor(u + 0.5)) - place[3], int(np.floor(v + 0.5)) - place[4]
-            if (
-                column < 0
-                or row < 0
-                or column >= place[1]
-                or row >= place[2]
-                or masks[place[0] + row * place[1] + column] == 0
-            ):
-                outside += 1
-            else:
-                inside += 1
-        if outside > tolerated:
-            return False
-    return inside >= 2
-
-
-# Eleven parameters: a kernel along one line of sight, on arrays that are packed once per frame.
-@compiled
-def _follow(
-    origins: Floats,
-    directions: Floats,
-    own: int,
-    rows: Floats,
-    masks: Bytes,
-    layout: Ints,
-    low: Floats,
-    high: Floats,
-    step: float,
-    tolerated: int,
-    met: Bools,
-) -> None:
-    """Set for each line of sight (n, 3) of view ``own`` whether it meets the others' hull within the box."""
-    last = -1.0
-    for n in range(origins.shape[0]):
-        o, d = origins[n], directions[n]
-        near, far = 0.0, np.inf
-        for axis in range(3):
-            if abs(d[axis]) > 1e-12:
-                a, b = (low[axis] - o[axis]) / d[axis], (high[axis] - o[axis]) / d[axis]
-                near, far = max(near, min(a, b)), min(far, max(a, b))
-            elif o[axis] < low[axis] or o[axis] > high[axis]:
-                far = -1.0
-        # From where the neighbour met the hull, step by step to both sides.
-        middle = last if near < last < far else 0.5 * (near + far)
-        for turn in range(2 * (int(max(far - near, 0.0) / step) + 1)):
-            depth = middle + step * ((turn + 1) // 2) * (1 - 2 * (turn % 2))
-            if depth < near or depth > far:
-                continue
-            if _in_most(
-                o[0] + depth * d[0], o[1] + depth * d[1], o[2] + depth * d[2], own, rows, masks, layout, tolerated
-            ):
-                met[n] = True
-                last = depth
-                break

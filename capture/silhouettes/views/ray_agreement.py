@@ -14,15 +14,14 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
-from calibration.foundation.compiled import compiled
+from calibration.foundation.arrays import Bools, Floats
 from capture.hull.distance import BORDER_PX, DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
+from capture.silhouettes.views.lines_of_sight import ALL_OTHERS, lines_that_meet, pack_views
 
-__all__ = ["outline_box", "packed_masks", "ray_agreement"]
+__all__ = ["outline_box", "ray_agreement"]
 
 _STEP_PX = 2.0
 #: Lines of sight per view at most.
@@ -58,22 +57,11 @@ def ray_agreement(masks: Sequence[Bools], rig: Rig) -> Floats:
     centres = np.array([camera.centre for camera in evidence.cameras])
     away = np.linalg.norm(centres - evidence.box.centre, axis=1)
     step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
-    grown, layout = packed_masks([masks[int(index)] for index in used], evidence.images)
+    views = pack_views(rows, [masks[int(index)] for index in used], evidence.images)
     for place, index in enumerate(used):
         pixels = _chosen_pixels(masks[int(index)], evidence.images[place])
-        origins, directions = evidence.cameras[place].rays(pixels)
-        met = _meets(
-            np.ascontiguousarray(origins),
-            np.ascontiguousarray(directions),
-            place,
-            rows,
-            grown,
-            layout,
-            evidence.box.low,
-            evidence.box.high,
-            step,
-        )
-        scores[index] = met / len(pixels)
+        met = lines_that_meet(evidence.cameras[place].rays(pixels), place, views, evidence.box, step, ALL_OTHERS)
+        scores[index] = np.count_nonzero(met) / len(pixels)
     return scores
 
 
@@ -88,81 +76,3 @@ def _chosen_pixels(mask: Bools, image: DistanceImage) -> Floats:
         stride = 1
     first = stride // 2
     return np.stack([columns * stride + first + left, rows * stride + first + top], axis=1).astype(np.float64)
-
-
-def packed_masks(masks: Sequence[Bools], images: Sequence[DistanceImage], larger: int = 1) -> tuple[Bytes, Ints]:
-    """Return the masks some pixels larger in one buffer, and (C, 8) start, width, height, x, y, frame and carving."""
-    parts, layout, start = [], np.zeros((len(masks), 8), dtype=np.int64), 0
-    for index, (mask, image) in enumerate(zip(masks, images, strict=True)):
-        height, width = mask.shape
-        left, top, right, bottom = (int(side) for side in image.box)
-        x0, y0 = max(left - larger, 0), max(top - larger, 0)
-        x1, y1 = min(right + larger + 1, width), min(bottom + larger + 1, height)
-        part = cv2.dilate(mask[y0:y1, x0:x1].view(np.uint8), np.ones((2 * larger + 1, 2 * larger + 1), np.uint8))
-        layout[index] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
-        parts.append(part.ravel())
-        start += part.size
-    return np.concatenate(parts), layout
-
-
-@compiled
-def _in_all(x: float, y: float, z: float, own: int, rows: Floats, masks: Bytes, layout: Ints) -> bool:
-    """Return whether no other view has a point (mm) outside its silhouette, and at least one can tell."""
-    told = False
-    for view in range(rows.shape[0]):
-        if view == own:
-            continue
-        u, v = project_point(rows[view], x, y, z)
-        if not np.isfinite(u):
-            continue
-        column, row = int(np.floor(u + 0.5)), int(np.floor(v + 0.5))
-        place = layout[view]
-        if column < 0 or row < 0 or column >= place[5] or row >= place[6]:
-            if place[7]:
-                return False
-            continue
-        column -= place[3]
-        row -= place[4]
-        if column < 0 or row < 0 or column >= place[1] or row >= place[2]:
-            return False
-        if masks[place[0] + row * place[1] + column] == 0:
-            return False
-        told = True
-    return told
-
-
-@compiled
-def _meets(
-    origins: Floats,
-    directions: Floats,
-    own: int,
-    rows: Floats,
-    masks: Bytes,
-    layout: Ints,
-    low: Floats,
-    high: Floats,
-    step: float,
-) -> int:
-    """Return how many lines of sight (n, 3) of view ``own`` meet the hull within the box."""
-    met = 0
-    last = -1.0
-    for n in range(origins.shape[0]):
-        o, d = origins[n], directions[n]
-        near, far = 0.0, np.inf
-        for axis in range(3):
-            if abs(d[axis]) > 1e-12:
-                a, b = (low[axis] - o[axis]) / d[axis], (high[axis] - o[axis]) / d[axis]
-                near, far = max(near, min(a, b)), min(far, max(a, b))
-            elif o[axis] < low[axis] or o[axis] > high[axis]:
-                far = -1.0
-        # From where the neighbour met the hull, step by step to both sides.
-        middle = last if near < last < far else 0.5 * (near + far)
-        for turn in range(2 * (int(max(far - near, 0.0) / step) + 1)):
-            depth = middle + step * ((turn + 1) // 2) * (1 - 2 * (turn % 2))
-            if depth < near or depth > far:
-                continue
-            if _in_all(o[0] + depth * d[0], o[1] + depth * d[1], o[2] + depth * d[2], own, rows, masks, layout):
-                met += 1
-                last = depth
-                break
-    return met

@@ -60,6 +60,22 @@ def _adapt(chances: Ints, counts: Ints, context: int, step: int, bit: int) -> No
 
 
 @compiled
+def _shift(
+    low: np.int64, cache: np.int64, pending: int, length: int, out: np.ndarray
+) -> tuple[np.int64, np.int64, int, int]:
+    """Let the top byte of ``low`` go; bytes of 255 wait, for a carry may still run through them."""
+    if low < 0xFF000000 or low > 0xFFFFFFFF:
+        carry = low >> 32
+        while pending:
+            out[length] = (cache + carry) & 0xFF
+            length += 1
+            cache = np.int64(0xFF)
+            pending -= 1
+        cache = (low >> 24) & 0xFF
+    return (low & 0x00FFFFFF) << 8, cache, pending + 1, length
+
+
+@compiled
 def _encode(table: Ints, out: np.ndarray) -> int:
     chances = np.full((_CONTEXTS, _STEPS), _ONE // 2, np.int64)
     counts = np.zeros((_CONTEXTS, _STEPS), np.int64)
@@ -110,27 +126,9 @@ def _encode(table: Ints, out: np.ndarray) -> int:
                     _adapt(chances, counts, context, step, bit)
                 while width < (1 << 24):
                     width = (width << 8) & 0xFFFFFFFF
-                    if low < 0xFF000000 or low > 0xFFFFFFFF:
-                        carry = low >> 32
-                        while pending:
-                            out[length] = (cache + carry) & 0xFF
-                            length += 1
-                            cache = np.int64(0xFF)
-                            pending -= 1
-                        cache = (low >> 24) & 0xFF
-                    pending += 1
-                    low = (low & 0x00FFFFFF) << 8
+                    low, cache, pending, length = _shift(low, cache, pending, length, out)
     for _ in range(5):
-        if low < 0xFF000000 or low > 0xFFFFFFFF:
-            carry = low >> 32
-            while pending:
-                out[length] = (cache + carry) & 0xFF
-                length += 1
-                cache = np.int64(0xFF)
-                pending -= 1
-            cache = (low >> 24) & 0xFF
-        pending += 1
-        low = (low & 0x00FFFFFF) << 8
+        low, cache, pending, length = _shift(low, cache, pending, length, out)
     return length
 
 
