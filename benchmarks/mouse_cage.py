@@ -23,6 +23,7 @@ from benchmarks.crane.sequence import data_folder
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig, load_rig, save_rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.solving.world_frame import moved_rig
@@ -80,7 +81,7 @@ def labels(source: Path) -> dict[str, Floats]:
     pixels: dict[str, list[Floats]] = {}
     for camera in CAMERAS:
         with h5py.File(source / camera / f"minimal_{camera}_proofread.analysis.h5") as file:
-            names = [word.decode() for word in file["node_names"][:]]
+            names = list(words_of(file["node_names"]))
             tracks = file["tracks"][0].transpose(1, 2, 0)
         for name, track in zip(names, tracks, strict=True):
             pixels.setdefault(name, []).append(track)

@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.measuring.recording_cuts import SAMPLES
 from calibration.foundation.arrays import Floats
+from calibration.foundation.hdf5_files import words_of
 from calibration.geometry.transforms import fit_rigid, vector_from_rotation
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import load_recording
@@ -81,9 +82,9 @@ def scores(subject: Subject, track: Track, truth: Path) -> dict[str, float]:
     joints = carried_points(subject.cage_rig, subject.joint_binding, track.rotations, track.centres)
     with h5py.File(truth) as file:
         skin = file["skin/vertices"][: len(vertices)].astype(np.float64)
-        named = {name.decode(): k for k, name in enumerate(file["landmarks/names"][()])}
+        named = {name: k for k, name in enumerate(words_of(file["landmarks/names"]))}
         places = file["landmarks/positions"][: len(vertices)]
-        marker_names = {name.decode(): k for k, name in enumerate(file["markers/names"][()])}
+        marker_names = {name: k for k, name in enumerate(words_of(file["markers/names"]))}
         spots = file["markers/positions"][: len(vertices)]
     common = [(k, named[name]) for k, name in enumerate(subject.joint_names) if name in named]
     marked = [

@@ -23,6 +23,7 @@ from benchmarks.crane.runs import LOST_MM, START, crane_observations, one_thread
 from benchmarks.crane.sequence import Crane
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import RigidTransform
 from calibration.solving.world_frame import moved_rig
 from tracking.adapting.scale_search import find_scale_and_poses, make_solver
@@ -123,7 +124,7 @@ def run(
     found = np.stack([cage_rig.deform(joints, pose) for pose in poses])
     away = np.linalg.norm(found - truth, axis=2)
     rows = [frame - first for frame in crane.protocol["scored_frames"] if frame in frames]
-    scored, trusted = away.mean(axis=1)[rows], track.trust[rows] == 0
+    scored, trusted = away.mean(axis=1)[rows], track.trust[rows] == int(Trust.TRUSTED)
     sigma = np.stack(
         [point_sigma(cage_rig, joints, fit, MODEL_ERROR * solver.unit) for k in rows if (fit := track.fits[k])]
     )

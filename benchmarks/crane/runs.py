@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.crane.sequence import UP, Crane, crane_cage, crane_rig
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.trust import Trust
 from capture.hull.implicit import implicit_hull
 from tracking.fitting.point_fit import fit_to_points
 from tracking.fitting.quad_sizes import fit_sizes
@@ -226,7 +227,7 @@ def run_case(crane: Crane, subject: CraneSubject, case: Case) -> dict[str, float
 def score(crane: Crane, subject: CraneSubject, track: Track, scored: np.ndarray, first: int = 0) -> dict[str, float]:
     """Errors of a track whose frame 0 is the sequence's frame ``first``, over scored frames."""
     vertex, errors = frame_errors(crane, subject, track, scored, first)
-    trusted = track.trust[scored - first] == 0
+    trusted = track.trust[scored - first] == int(Trust.TRUSTED)
     good = errors < 2 * np.median(errors)
     return {
         "vertex_mm": float(np.mean(vertex)),

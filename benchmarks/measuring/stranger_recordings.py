@@ -16,7 +16,9 @@ import numpy as np
 from benchmarks.crane.sequence import data_folder
 from calibration.cameras.rig import load_rig, save_rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
+from calibration.foundation.trust import Trust
 from capture.recordings.masks import create_masks
 from capture.recordings.recording import load_recording
 
@@ -149,8 +151,8 @@ def _least_turns(first: Floats, then: Floats) -> Floats:
 def score_results(results: Path, truth: Truth) -> Scores:
     """Score ``skeleton.h5`` of a results folder."""
     with open_results(results / "skeleton.h5", stage="skeleton") as file:
-        landmarks = [word.decode() for word in file["landmark_names"][:]]
-        joints = [word.decode() for word in file["joint_names"][:]]
+        landmarks = list(words_of(file["landmark_names"]))
+        joints = list(words_of(file["joint_names"]))
         found = file["landmarks"][:][:, [landmarks.index(name) for name in truth.names]]
         own = [joints.index(JOINTS[name][1]) for name in truth.names]
         sigma = file["sigma"][:][:, own]
@@ -158,7 +160,14 @@ def score_results(results: Path, truth: Truth) -> Scores:
         trust = file["joint_trust"][:][:, own] if "joint_trust" in file else np.repeat(frame[:, None], len(own), axis=1)
     raw = np.linalg.norm(found - truth.joints, axis=2)
     limb = np.array([name.rpartition("_")[2] in LIMBS for name in truth.names])
-    return Scores(raw, offset_free(found, truth.joints, truth.names), sigma, trust == 0, frame == 0, limb)
+    return Scores(
+        raw,
+        offset_free(found, truth.joints, truth.names),
+        sigma,
+        trust == int(Trust.TRUSTED),
+        frame == int(Trust.TRUSTED),
+        limb,
+    )
 
 
 def run_stranger(

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.walking.plates import ROOT
 from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.hdf5_files import words_of
 from calibration.geometry.transforms import rotation_from_quaternion
 from capture.recordings.recording import load_recording
 from skeleton.analysis.belts import still_ground
@@ -49,7 +50,7 @@ def sample_folders() -> dict[str, Path]:
 def _truth(name: str) -> tuple[Pose, Floats, list[str]]:
     with h5py.File(ROOT / "sample_data" / name / "truth.h5") as file:
         pose = Pose(file["joints/positions"][:], rotation_from_quaternion(file["joints/rotations"][:]))
-        return pose, file["landmarks/positions"][:], [text.decode() for text in file["landmarks/names"][:]]
+        return pose, file["landmarks/positions"][:], list(words_of(file["landmarks/names"]))
 
 
 def clean_scores() -> dict[str, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.walking.plates import ROOT, data_folder
 from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.hdf5_files import words_of
 from calibration.geometry.transforms import rotation_from_quaternion
 from skeleton.analysis.belts import Belt
 from skeleton.analysis.contacts import Contacts, detect_contacts, foot_contacts, foot_points, ground_of
@@ -111,7 +112,7 @@ def tracked_scores(folders: Mapping[str, Path]) -> dict[str, float]:
     for name, folder in folders.items():
         body, rate, pose = tracked_pose(folder)
         with h5py.File(ROOT / "sample_data" / name / "truth.h5") as file:
-            names = [text.decode() for text in file["contacts/names"][:]]
+            names = list(words_of(file["contacts/names"]))
             planted = file["contacts/planted"][:].astype(bool)
         found = foot_contacts(load_body(body), pose, rate)
         f1s, errors = [], []

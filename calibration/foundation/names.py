@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from calibration.foundation.errors import InputError
 
-__all__ = ["checked_label", "checked_name", "inside"]
+__all__ = ["checked_label", "checked_name", "inside", "natural_key"]
 
 LONGEST_NAME = 100
 _ALSO = " _-."
@@ -55,3 +56,8 @@ def _fitting(name: str, what: str) -> str:
 
 def _quoted(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
+
+
+def natural_key(name: str) -> list[str | int]:
+    """Return a sort key that puts cam2 before cam10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]

@@ -13,14 +13,13 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
-from calibration.foundation.names import inside
+from calibration.foundation.names import inside, natural_key
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from calibration.rig_formats.opencv_storage import STORAGE_SUFFIXES, looks_like_storage, read_storage, yaml_storage
 from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
     RigFormat,
-    natural_key,
     padded,
     scaled_pose,
     with_lens,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +12,10 @@ from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCa
 from calibration.cameras.rig import Rig, decompose_projection
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.names import natural_key
 from calibration.geometry.transforms import RigidTransform
 
-__all__ = ["Holds", "ReadOptions", "RigFormat", "losses", "natural_key", "reduced", "with_lens"]
+__all__ = ["Holds", "ReadOptions", "RigFormat", "losses", "reduced", "with_lens"]
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,6 @@ def with_lens(camera: Camera) -> LensCamera:
         k, pose = decompose_projection(camera.matrix)
         return LensCamera(camera.name, PinholeLens(camera.size, k, np.zeros(0)), pose, camera.kind)
     raise InputError(f"camera '{camera.name}': a {type(camera).__name__} cannot be converted")
-
-
-def natural_key(name: str) -> list[str | int]:
-    """Sort key that puts cam2 before cam10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def losses(rig: Rig, target: RigFormat) -> list[str]:

@@ -13,13 +13,12 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text, write_text
-from calibration.foundation.names import inside
+from calibration.foundation.names import inside, natural_key
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.rig_formats.rig_format import (
     Holds,
     ReadOptions,
     RigFormat,
-    natural_key,
     padded,
     scaled_pose,
     with_lens,

@@ -10,7 +10,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from capture.camera_checks.blocks import frame_costs, mean_cost, median_px
-from capture.camera_checks.tangency import Tangents, View, at_lag, disagreement, moved, stacked, tangents
+from capture.camera_checks.tangency import OutlineRays, Tangents, at_lag, disagreement, moved, stacked, tangents
 
 __all__ = ["Placed", "cost_without", "fit_lag", "fit_pose", "residuals", "residuals_at", "usual_px"]
 
@@ -31,17 +31,17 @@ class Placed:
         turn, shift: (3,) rotation vector (rad) and shift (mm) against the calibration, world axes.
     """
 
-    view: View
+    view: OutlineRays
     lag: float
     turn: Floats
     shift: Floats
 
-    def now(self) -> View:
+    def now(self) -> OutlineRays:
         """Return the lines of sight with turn and shift."""
         return moved(self.view, self.turn, self.shift) if self.turn.any() or self.shift.any() else self.view
 
 
-def _pencils(camera: int, view: View, cameras: list[Placed], frames: Ints) -> tuple[Tangents, Tangents]:
+def _pencils(camera: int, view: OutlineRays, cameras: list[Placed], frames: Ints) -> tuple[Tangents, Tangents]:
     """Return the planes of ``view`` (not yet at its lag) and of each other camera (at its lag): leading axis C - 1."""
     mine, theirs = [], []
     for index, other in enumerate(cameras):

@@ -18,7 +18,7 @@ from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.geometry.transforms import rotation_from_vector
 from capture.camera_checks.outlines import Outlines
 
-__all__ = ["Tangents", "View", "at_lag", "disagreement", "moved", "stacked", "tangents", "view_of"]
+__all__ = ["OutlineRays", "Tangents", "at_lag", "disagreement", "moved", "stacked", "tangents", "view_of"]
 
 #: A corner this near to the border may be where the image ends, not the subject.
 _BORDER_PX = 2.0
@@ -29,7 +29,7 @@ _WIDEST = 2.6
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class OutlineRays:
     """The outlines of one camera as lines of sight.
 
     Attributes:
@@ -46,12 +46,12 @@ class View:
     cut: Bools
     seen: Bools
 
-    def take(self, rows: slice) -> View:
+    def take(self, rows: slice) -> OutlineRays:
         """Return the view of some frames."""
-        return View(self.centre, self.rays[rows], self.px_rad[rows], self.cut[rows], self.seen[rows])
+        return OutlineRays(self.centre, self.rays[rows], self.px_rad[rows], self.cut[rows], self.seen[rows])
 
 
-def view_of(camera: Camera, outlines: Outlines) -> View:
+def view_of(camera: Camera, outlines: Outlines) -> OutlineRays:
     """Return the lines of sight of a camera's outlines."""
     counts = np.diff(outlines.starts)
     most = max(int(counts.max(initial=0)), 1)
@@ -66,10 +66,10 @@ def view_of(camera: Camera, outlines: Outlines) -> View:
     px_rad = np.mean(steps, axis=0)
     known = np.isfinite(rays).all(axis=(1, 2)) & np.isfinite(px_rad).all(axis=1)
     rays[~known], px_rad[~known] = (0.0, 0.0, 1.0), 1.0
-    return View(camera.centre, rays, px_rad, cut, seen & known)
+    return OutlineRays(camera.centre, rays, px_rad, cut, seen & known)
 
 
-def moved(view: View, turn: Floats, shift: Floats) -> View:
+def moved(view: OutlineRays, turn: Floats, shift: Floats) -> OutlineRays:
     """Return the view of a camera turned by a rotation vector (radians) and shifted (mm), both in world axes."""
     return replace(view, centre=view.centre + shift, rays=view.rays @ rotation_from_vector(turn).T)
 
@@ -89,7 +89,7 @@ class Tangents:
     by_turn: Floats
 
 
-def tangents(view: View, axis: Floats) -> Tangents:
+def tangents(view: OutlineRays, axis: Floats) -> Tangents:
     """Return the outermost planes of the pencil around ``axis`` (3,), a unit vector towards another camera."""
     u, v = _across(axis)
     x, y = view.rays @ u, view.rays @ v

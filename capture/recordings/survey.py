@@ -12,8 +12,9 @@ from pathlib import Path
 
 from calibration.boards.session import VIDEOS
 from calibration.foundation.errors import VivarigError
+from calibration.foundation.names import natural_key
 from calibration.rig_formats import RigFormat, recognise
-from capture.recordings.video import IMAGE_SUFFIXES, image_files, natural_key
+from capture.recordings.video import IMAGE_SUFFIXES, image_files
 
 __all__ = ["Survey", "camera_of", "survey_folder"]
 
@@ -92,7 +93,7 @@ def _rig_format(path: Path) -> RigFormat | None:
 
 
 def _sorted(paths: Iterable[Path]) -> tuple[Path, ...]:
-    return tuple(sorted(paths, key=natural_key))
+    return tuple(sorted(paths, key=lambda path: natural_key(path.name)))
 
 
 def _folders(folder: Path, depth: int) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +17,7 @@ from calibration.foundation.arrays import Bytes
 from calibration.foundation.damaged_files import reading, require_file, require_ordinary
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
+from calibration.foundation.names import natural_key
 from capture.recordings.coco import coco_images, coco_masks
 
 __all__ = ["VideoInfo", "image_files", "probe", "read_frames", "read_image", "write_video"]
@@ -48,15 +48,10 @@ class VideoInfo:
     colour: bool
 
 
-def natural_key(path: Path) -> list[str | int]:
-    """Sort key that puts frame 2 before frame 10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
-
-
 def image_files(folder: Path) -> list[Path]:
     """Return the images of a folder in natural order."""
     files = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != "."]
-    return sorted(files, key=natural_key)
+    return sorted(files, key=lambda path: natural_key(path.name))
 
 
 def read_image(path: Path | str) -> Bytes:

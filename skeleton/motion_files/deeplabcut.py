@@ -18,7 +18,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
-from calibration.foundation.hdf5_files import open_hdf5
+from calibration.foundation.hdf5_files import open_hdf5, words_of
 from skeleton.motion_files.motions import MarkerSeries
 from skeleton.motion_files.table import cells_as_numbers
 
@@ -94,8 +94,7 @@ def _read_h5(source: Path) -> tuple[list[tuple[str, str, str]], Floats]:
         elif group is not None and "block0_values" in group:
             levels: list[list[str]] = []
             while f"block0_items_level{len(levels)}" in group:
-                raw = group[f"block0_items_level{len(levels)}"][:]
-                words = [word.decode() if isinstance(word, bytes) else str(word) for word in raw]
+                words = words_of(group[f"block0_items_level{len(levels)}"])
                 levels.append([words[index] for index in group[f"block0_items_label{len(levels)}"][:]])
             labels = list(zip(*levels, strict=True))
             values = np.asarray(group["block0_values"][:], dtype=np.float64)

@@ -21,7 +21,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import written_by_library
-from calibration.foundation.hdf5_files import create_hdf5, open_hdf5
+from calibration.foundation.hdf5_files import create_hdf5, open_hdf5, words_of
 from skeleton.motion_files.motions import MarkerSeries, millimetres_per
 from skeleton.motion_files.optional import optional_package
 from skeleton.motion_files.rates import rate_from_times
@@ -127,9 +127,9 @@ def _node_order(group: h5py.Group, names: tuple[str, ...], file: h5py.File) -> t
     """The skeleton's node order where it lists the series; HDF5 itself only keeps the alphabet."""
     for skeleton in _groups(file, "Skeleton"):
         if "nodes" in skeleton:
-            nodes = [node.decode() if isinstance(node, bytes) else str(node) for node in skeleton["nodes"][:]]
+            nodes = words_of(skeleton["nodes"])
             if set(nodes) == set(names):
-                return tuple(nodes)
+                return nodes
     return names
 
 

@@ -48,8 +48,7 @@ def read_sleap(
             raise InputError(f"{source}: not a SLEAP analysis file (no datasets 'tracks' and 'node_names')")
         names = words_of(file["node_names"])
         tracks = np.asarray(file["tracks"][:], dtype=np.float64)
-        words = file["track_names"][:] if "track_names" in file else []
-        animals = [word.decode() if isinstance(word, bytes) else str(word) for word in words]
+        animals = list(words_of(file["track_names"])) if "track_names" in file else []
         scores = np.asarray(file["point_scores"][:], dtype=np.float64) if "point_scores" in file else None
     # The exporter writes (tracks, 2, nodes, frames), transposed for MATLAB; some versions the other way
     # round.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from calibration.foundation.trust import Trust
 from calibration.geometry.transforms import rotation_from_quaternion
@@ -70,7 +71,7 @@ def clip_of(path: Path, body: Skeleton, options: dict[str, Any]) -> TrainingClip
 
 def _of_recording(path: Path, body: Skeleton) -> Floats:
     with open_results(path / "results" / "skeleton.h5", stage="skeleton") as file:
-        names = tuple(word.decode() if isinstance(word, bytes) else str(word) for word in file["joint_names"][:])
+        names = words_of(file["joint_names"])
         if names != body.joint_names:
             raise InputError(f"{path}: its skeleton is of body '{file.attrs['body']}', wanted '{body.name}'")
         good = file["trust"][:] == Trust.TRUSTED

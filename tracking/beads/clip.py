@@ -15,7 +15,7 @@ from calibration.foundation.errors import InputError
 from calibration.xray.attenuation import Polarity, attenuation_table, blind_rim, grey_image
 from tracking.beads.candidates import nearby_maxima, refine_group
 from tracking.beads.epipolar import EpipolarGeometry
-from tracking.beads.tracker import BeadTracker, TrackerSettings
+from tracking.beads.tracker import BeadTracker, BeadTrackerSettings
 from tracking.beads.tracks import BeadTracks, PointStatus
 
 __all__ = ["ArrayClip", "Clip", "recover_lost", "track_beads", "track_clip"]
@@ -75,7 +75,7 @@ def track_beads(
     geometry: EpipolarGeometry | None = None,
     given: Mapping[int, Floats] | None = None,
     frame_numbers: Callable[[int], int] = int,
-    settings: TrackerSettings | None = None,
+    settings: BeadTrackerSettings | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> BeadTracks:
     """Follow beads from their places in the first frame through a clip.
@@ -146,7 +146,7 @@ def track_clip(
     sigma_px: float | None = None,
     geometry: EpipolarGeometry | None = None,
     given: Mapping[int, Floats] | None = None,
-    settings: TrackerSettings | None = None,
+    settings: BeadTrackerSettings | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> BeadTracks:
     """Follow beads from their places in one frame to both ends of a clip; arguments as in `track_beads`."""

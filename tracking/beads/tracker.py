@@ -19,7 +19,7 @@ from tracking.beads.epipolar import EpipolarGeometry, learn_geometry, unchanged
 from tracking.beads.motion import PixelFilters, heavy_tailed
 from tracking.beads.tracks import PointStatus
 
-__all__ = ["BeadTracker", "TrackerSettings"]
+__all__ = ["BeadTracker", "BeadTrackerSettings"]
 
 #: Gaussian radii tried at the starting points where the size of the beads is not told, px.
 START_SIGMAS = (1.2, 1.7, 2.4, 3.4, 4.8, 6.8)
@@ -28,7 +28,7 @@ LEARN_AT = (6, 9, 14, 22, 35, 56, 90, 145, 230, 370)
 
 
 @dataclass(frozen=True)
-class TrackerSettings:
+class BeadTrackerSettings:
     """What the tracker expects of beads and motion.
 
     Attributes:
@@ -66,10 +66,10 @@ class BeadTracker:
         speeds: Floats | None = None,
         sigma_px: float | None = None,
         geometry: EpipolarGeometry | None = None,
-        settings: TrackerSettings | None = None,
+        settings: BeadTrackerSettings | None = None,
     ) -> None:
         """Take up the beads at (C, B, 2) starts (NaN: unknown there) in the first frame's images."""
-        self.settings = settings or TrackerSettings()
+        self.settings = settings or BeadTrackerSettings()
         self.geometry = geometry
         self.polarity = tuple(polarity)
         self.views, self.beads = starts.shape[:2]

@@ -97,7 +97,7 @@ def frames_with_limbs(
     person = any(name.endswith("_arm") for name in names)
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)
-    whole = (trust == int(Trust.LOST)) | ((trust > 0) & (worst == 0))
+    whole = (trust == int(Trust.LOST)) | ((trust != int(Trust.TRUSTED)) & (worst == int(Trust.TRUSTED)))
     for level in (Trust.DOUBTFUL, Trust.LOST):
         rows = whole & (trust == int(level))
         raised = rows[:, None] & (limb_trust < int(level))

@@ -11,7 +11,7 @@ import trimesh
 from calibration.foundation.arrays import HUGE, Floats, Ints
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
-from capture.recordings.video import natural_key
+from calibration.foundation.names import natural_key
 
 __all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "mesh_volume", "raw_mesh", "read_mesh", "require_closed"]
 
@@ -35,7 +35,9 @@ def mesh_paths(folder: Path | str) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder of meshes")
-    paths = sorted((path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES), key=natural_key)
+    paths = sorted(
+        (path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES), key=lambda path: natural_key(path.name)
+    )
     kinds = sorted({path.suffix.lower() for path in paths})
     if not paths:
         raise InputError(f"{folder}: holds no mesh; wanted one file per frame, {' '.join(SUFFIXES)}")

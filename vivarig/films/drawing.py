@@ -9,7 +9,7 @@ from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bytes, Floats, Ints
 from calibration.foundation.trust import Trust
 from capture.hull.agreement import mesh_silhouette
-from vivarig.report.pictures import shaded
+from vivarig.report.pictures import draw_outline, shaded
 from vivarig.results.findings import Findings, SkeletonFindings
 
 __all__ = ["COLOURS", "draw_bones", "draw_frame", "draw_space", "draw_words"]
@@ -47,9 +47,7 @@ def draw_frame(image: Bytes, findings: Findings, camera: Camera, frame: int, *, 
         if np.isfinite(vertices).all():
             if surface:
                 shaded(out, camera, vertices, track.faces)
-            mask = mesh_silhouette(camera, vertices, track.faces).astype(np.uint8)
-            contours, _ = cv2.findContours(mask, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-            cv2.drawContours(out, contours, -1, _OUTLINE, 1, cv2.LINE_AA)
+            draw_outline(out, mesh_silhouette(camera, vertices, track.faces), _OUTLINE)
         for pixel in camera.project(track.markers[frame]):
             if np.isfinite(pixel).all():
                 cv2.circle(out, _pixel(pixel), 1, _MARKER, -1, cv2.LINE_AA)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
-from calibration.foundation.arrays import Bytes, Floats, Ints
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.store import read_hull
 from capture.recordings.masks import read_masks
 from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
 
-__all__ = ["contact_sheet", "data_uri", "overlay", "shaded", "stick_figure"]
+__all__ = ["contact_sheet", "data_uri", "draw_outline", "overlay", "shaded", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE = (80, 200, 80), (200, 160, 60), (60, 160, 255)
 RIM = (60, 60, 60)
@@ -59,7 +59,8 @@ def _lit(image: Bytes) -> Bytes:
     return image if gain <= 1.0 else np.asarray(cv2.convertScaleAbs(image, alpha=gain))
 
 
-def _outline(image: Bytes, mask: np.ndarray, colour: tuple[int, int, int], thickness: int = 1) -> None:
+def draw_outline(image: Bytes, mask: Bools, colour: tuple[int, int, int], thickness: int = 1) -> None:
+    """Draw the outline of a mask (H, W) into an image."""
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(image, contours, -1, colour, thickness, cv2.LINE_AA)
 
@@ -90,20 +91,20 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
     if "silhouette" in what and findings.silhouettes is not None and camera in findings.silhouettes.names:
         mask = read_masks(findings.silhouettes.path, camera, frame)[0]
         image[mask] = (0.6 * image[mask] + 0.4 * np.array(SILHOUETTE)).astype(np.uint8)
-        _outline(image, mask, SILHOUETTE)
+        draw_outline(image, mask, SILHOUETTE)
     if rig is None:
         return image
     view = rig[camera]
     if "hull" in what and findings.hull is not None:
         hull = read_hull(findings.hull.path, frame)
         if not hull.is_empty:
-            _outline(image, mesh_silhouette(view, hull.vertices, hull.faces), HULL)
+            draw_outline(image, mesh_silhouette(view, hull.vertices, hull.faces), HULL)
     if "template" in what and findings.track is not None and frame < findings.track.frames:
         vertices = findings.track.vertices_at(frame)
         if np.isfinite(vertices).all():
             if "surface" in what:
                 shaded(image, view, vertices, findings.track.faces)
-            _outline(image, mesh_silhouette(view, vertices, findings.track.faces), TEMPLATE)
+            draw_outline(image, mesh_silhouette(view, vertices, findings.track.faces), TEMPLATE)
     if "skeleton" in what and findings.skeleton is not None and frame < len(findings.skeleton.positions):
         stick_figure(image, view, findings.skeleton, frame)
     return image

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.foundation.arrays import Bools
+from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording
@@ -20,7 +21,7 @@ def recording_rhythm(recording: Recording) -> Rhythm:
     """Judge the rhythm of ``silhouettes.h5``; nothing but the masks is needed, no calibration."""
     with open_results(recording.results / "silhouettes.h5", stage="silhouettes") as file:
         masks = LikeliestMasks(file)
-        names = [name.decode() for name in file["names"][:]]
+        names = list(words_of(file["names"]))
         frames = min(_MOST, len(file["cameras"][names[0]]["flags"]))
         every: dict[str, list[Bools]] = {name: [masks(name, frame) for frame in range(frames)] for name in names}
         seen = {name: some for name, some in every.items() if np.any([mask.any() for mask in some])}

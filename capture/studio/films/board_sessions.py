@@ -16,7 +16,7 @@ from calibration.foundation.arrays import Bytes, Floats
 from calibration.foundation.result_files import create_results
 from calibration.geometry.transforms import RigidTransform, quaternion_from_rotation
 from capture.recordings.video import write_video
-from capture.studio.light.board_images import BoardSheet, BoardView
+from capture.studio.light.board_images import BoardSheet, FilmedBoard
 from capture.studio.light.sensor import Sensor
 from capture.studio.scene.options import StudioOptions
 from capture.studio.scene.stage import build_stage
@@ -112,9 +112,9 @@ def write_session(
     total, done = len(light) * (wave.frames + floor_frames), 0
     for number, camera in light:
         sensor = Sensor(number, camera.size, options)
-        held = BoardView(camera, stage, sheet, grip=grip, samples=3 if options.motion_blur else 6)
+        held = FilmedBoard(camera, stage, sheet, grip=grip, samples=3 if options.motion_blur else 6)
 
-        def waved(view: BoardView = held, eye: Sensor = sensor) -> Iterator[Bytes]:
+        def waved(view: FilmedBoard = held, eye: Sensor = sensor) -> Iterator[Bytes]:
             nonlocal done
             for frame in range(wave.frames):
                 # The middle of the exposure first: there the hand and the shadows are drawn.
@@ -126,7 +126,7 @@ def write_session(
                     on_progress(done, total)
 
         write_video(place / f"{camera.name}.mp4", waved(), rate_hz, quality=quality)
-        picture = BoardView(camera, stage, sheet).picture(lying).light
+        picture = FilmedBoard(camera, stage, sheet).picture(lying).light
         stills = (
             sensor.expose(picture, frame=frame, frames=floor_frames, rate_hz=rate_hz, take=FLOOR_TAKE)
             for frame in range(floor_frames)

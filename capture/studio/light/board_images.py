@@ -20,7 +20,7 @@ from capture.studio.light.shading import lamp_light, reduce_channels
 from capture.studio.scene.stage import Stage
 from capture.studio.scene.surfaces import MovingSurface, icosphere
 
-__all__ = ["BoardSheet", "BoardView"]
+__all__ = ["BoardSheet", "FilmedBoard"]
 
 #: Reflectance of paper, ink and the sheet's back.
 PAPER, INK, BACK = 0.82, 0.06, 0.45
@@ -184,7 +184,7 @@ def _sample_sheet(pixels: _Pixels, sheet: _Print, samples: int, drawn: _Drawn, b
                 depth[row, column] = nearest
 
 
-class BoardView:
+class FilmedBoard:
     """One camera that films a board on a stage.
 
     Args:

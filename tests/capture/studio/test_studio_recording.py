@@ -24,7 +24,7 @@ from capture.studio.films.board_sessions import floor_pose, wave_board, write_se
 from capture.studio.films.film import check_rig, clock, film_cameras
 from capture.studio.films.simulation import Plan, RingPlan, load_plan, simulate
 from capture.studio.films.xray_recording import cube_text
-from capture.studio.light.board_images import BoardSheet, BoardView
+from capture.studio.light.board_images import BoardSheet, FilmedBoard
 from capture.studio.scene.options import StudioOptions
 from capture.studio.scene.stage import build_stage
 from capture.studio.scene.surfaces import MovingSurface, icosphere
@@ -107,7 +107,7 @@ def test_board_corners_are_where_the_camera_projects_them() -> None:
     board = Board("charuco", 7, 5, 14.0, 10.5, "DICT_4X4_50")
     rig = ring_rig(1, radius=220.0, height=200.0, target=(0.0, 0.0, 0.0), field_mm=160.0, size=(480, 360),
                    distortion=(-0.2, 0.05, 0.001, 0.0))  # fmt: skip
-    view = BoardView(rig[0], build_stage(100.0, StudioOptions()), BoardSheet(board, 5.0))
+    view = FilmedBoard(rig[0], build_stage(100.0, StudioOptions()), BoardSheet(board, 5.0))
     pose = floor_pose(board)
     image = np.clip(view.picture(pose).light[..., 0] * 235, 0, 255).astype(np.uint8)
     detector = cv2.aruco.CharucoDetector(
