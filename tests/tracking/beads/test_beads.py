@@ -103,7 +103,7 @@ def test_labelled_start_tracks_all_beads_and_never_a_wrong_one(scene):
     tracks = follow_beads(clip, RIG, {}, starts=truth[0] + 0.5, names=names)
     error = np.linalg.norm(tracks.pixels - truth, axis=-1)
     assert np.nanmedian(error) < 0.15 and np.nanmax(error) < 2.0  # a swap would be 10 px and more
-    assert not (tracks.found & hidden).any() or np.nanmax(error[tracks.found & hidden]) < 2.0
+    assert hidden.any() and np.isnan(error[~tracks.found]).all()  # what is painted over is a gap, or within 2 px
     assert tracks.found[~hidden].mean() > 0.93  # two beads cross at 1.6 px in one view
 
 
