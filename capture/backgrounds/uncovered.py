@@ -112,8 +112,9 @@ def variation_of(values: Singles, known: Bools, around: Bools) -> Singles:
     ring = ring if np.count_nonzero(ring) > 100 else known
     found = []
     for scale in _SCALES_PX:
-        share = np.maximum(cv2.GaussianBlur(weight, (0, 0), scale), np.float32(1e-3))
-        mean = cv2.GaussianBlur(values * weight[:, :, None], (0, 0), scale).reshape(values.shape) / share[:, :, None]
+        side = 2 * round(1.7 * scale) + 1  # a square with the standard deviation of a Gaussian of this scale
+        share = np.maximum(cv2.blur(weight, (side, side)), np.float32(1e-3))
+        mean = cv2.blur(values * weight[:, :, None], (side, side)).reshape(values.shape) / share[:, :, None]
         away = np.abs(values - mean)[ring]
         found.append(1.4826 * np.median(away, axis=0))
     return np.maximum.accumulate(np.array(found, dtype=np.float32), axis=0)

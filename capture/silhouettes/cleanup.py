@@ -65,8 +65,12 @@ def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
     small = ~keep & (areas >= cleaning.least_px)
     if small.any() and reach >= 1:
         body = runs.drawn(keep[runs.part]).view(np.uint8)
-        away = cv2.distanceTransform(1 - body, cv2.DIST_L2, cv2.DIST_MASK_3)
-        keep |= small & (runs.counts(away <= reach) > 0)
+        x, y, w, h = runs.rectangle(keep[runs.part])
+        room = int(reach) + 2
+        window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+        near = np.zeros_like(weak)
+        near[window] = cv2.distanceTransform(1 - body[window], cv2.DIST_L2, cv2.DIST_MASK_3) <= reach
+        keep |= small & (runs.counts(near) > 0)
     kept = keep[runs.part]
     mask = runs.drawn(kept)
     # What is kept lies in one rectangle; the rest of the image need not be looked at again.

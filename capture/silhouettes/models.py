@@ -27,8 +27,9 @@ from capture.backgrounds.mixture import fit_mixture
 from capture.recordings.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
+from capture.silhouettes.doubts import Doubt, doubt_of
+from capture.silhouettes.edges.half_way import half_way_edge
 from capture.silhouettes.ground import uncovered_ground
-from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.still import activity, still_parts
 
 __all__ = [
@@ -130,6 +131,12 @@ class CameraModel:
         if isinstance(self.model, PlateModel):
             return self._differing(image, self.model, self.model.light(image))
         return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
+
+    def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
+        """Return what may be missing from the silhouette of an image; None for models that know no shade."""
+        if not isinstance(self.model, PlateModel) or self.model.shadow_floor >= 1.0:
+            return None
+        return doubt_of(image, mask, self.model, self.cleaning)
 
     def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
         """Return the silhouette of what differs from a background."""

@@ -9,38 +9,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
-from capture.backgrounds.appearance import disc
 from capture.camera_checks.outlines import outline
 from capture.recordings.masks import MaskFlag, MaskWriter, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
 from capture.recordings.video import probe, read_frames
-from capture.silhouettes.cleanup import clean_mask
-from capture.silhouettes.difference import FollowingModel, PlateModel
-from capture.silhouettes.matte import edge_matte
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import Doubt
+from capture.silhouettes.edges.matte import edge_matte
+from capture.silhouettes.judging import Share, judge_frame, mask_flags, own_margin
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared, Source, prepare_models
-from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
+from capture.silhouettes.sitting import Cut
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
-from capture.silhouettes.views.confirmation import confirmed
-from capture.silhouettes.views.consensus import consensus
-from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 
 _CHUNK = 16
-#: How often silhouettes are held against each other: what one loses, the next may lose, too.
-_CONFIRMED = 2
-#: Models that find a subject by its difference from the ground take shade and mirror images for it.
-DIFFERENCES = (PlateModel, FollowingModel)
 Model = CameraModel | SittingModel | None
 
 
@@ -203,20 +195,21 @@ class _Cutter:
     options: ModelOptions
     pool: ThreadPoolExecutor
 
-    def cut(self, count: int) -> list[_Share]:
+    def cut(self, count: int) -> list[Share]:
         """Return what each camera sees of the next ``count`` frames by itself."""
 
-        def segment(index: int) -> _Share:
-            model = self.known.models[index]
-            return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=self.options.matte)
+        def segment(index: int) -> Share:
+            model, doubt = self.known.models[index], self.options.repair and self.known.floor is not None
+            keep = self.options.matte
+            return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=keep, doubt=doubt)
 
         return list(self.pool.map(segment, range(len(self.sizes))))
 
-    def judge(self, shares: Sequence[_Share]) -> Singles:
+    def judge(self, shares: Sequence[Share]) -> Singles:
         """Let the views mend each other's frames, in place; return their agreement (n, C)."""
 
         def judge(offset: int) -> Floats:
-            return _judge(offset, shares, self.known, self.rig, self.options)
+            return judge_frame(offset, shares, self.known, self.rig, self.options)
 
         return np.array(list(self.pool.map(judge, range(len(shares[0].masks)))), np.float32)
 
@@ -230,7 +223,7 @@ def _empty_report(names: tuple[str, ...], models: Sequence[Model], count: int) -
     )
 
 
-def _write(writer: MaskWriter, first: int, shares: Sequence[_Share], report: SilhouetteReport, cutter: _Cutter) -> None:
+def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: SilhouetteReport, cutter: _Cutter) -> None:
     """Write the frames from ``first`` on, and fill their flags and areas in the report."""
     packed = cutter.pool.map(lambda share: np.packbits(share.masks, axis=-1), shares)
     mattes = list(cutter.pool.map(_mattes, shares)) if cutter.options.matte else [None] * len(shares)
@@ -261,11 +254,6 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
         yield image
 
 
-def _own_margin(model: Model, shape: tuple[int, ...]) -> int:
-    """Return the pixels that are added around silhouettes (H, W) of a model unless the user says otherwise."""
-    return round(SITTING_MARGIN * max(shape)) if isinstance(model, SittingModel) else 0
-
-
 def _parameters(
     options: ModelOptions, known: Prepared, names: Sequence[str], start: int, subjects: int
 ) -> dict[str, Any]:
@@ -275,7 +263,7 @@ def _parameters(
         if not isinstance(model, CameraModel):
             cameras[name] = {"model": "masks" if model is None else model.name}
             if isinstance(model, SittingModel) and options.margin_px is None:
-                cameras[name]["own_margin_px"] = _own_margin(model, model.looks.shape)
+                cameras[name]["own_margin_px"] = own_margin(model, model.looks.shape)
             continue
         cameras[name] = {"model": model.name, **asdict(model.cleaning)}
         if isinstance(model.model, PlateModel):
@@ -296,25 +284,12 @@ def _parameters(
     return parameters
 
 
-@dataclass(eq=False)
-class _Share:
-    """A camera's share of a chunk: masks (n, H, W), flags (n,), and what a sitting subject is cut again from.
-
-    ``images`` are kept where mattes are wanted.
-    """
-
-    masks: Bools
-    flags: NDArray[np.uint16]
-    cuts: list[Cut | None]
-    images: list[Bytes | None]
-
-
-def _outlines(share: _Share, camera: Camera) -> list[Floats]:
+def _outlines(share: Share, camera: Camera) -> list[Floats]:
     """Return the corners of the outlines of a chunk."""
     return [outline(mask, camera) for mask in share.masks]
 
 
-def _mattes(share: _Share) -> list[Bytes]:
+def _mattes(share: Share) -> list[Bytes]:
     """Return the coverage along the edges of a chunk's silhouettes, empty where a camera has no image."""
     return [
         np.zeros(0, np.uint8) if image is None else edge_matte(image, mask)
@@ -335,13 +310,14 @@ def _check_matte(recording: Recording, options: ModelOptions, models: Sequence[M
 
 
 def _segment_chunk(
-    stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int], *, keep: bool
-) -> _Share:
-    """Return the silhouettes of the next ``count`` images of a camera; ``keep`` the images."""
+    stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int], *, keep: bool, doubt: bool
+) -> Share:
+    """Return the silhouettes of the next ``count`` images of a camera; ``keep`` images, and what is in ``doubt``."""
     masks = np.zeros((count, size[1], size[0]), dtype=bool)
     flags = np.zeros(count, dtype=np.uint16)
     cuts: list[Cut | None] = [None] * count
     images: list[Bytes | None] = [None] * count
+    doubts: list[Doubt | None] = [None] * count
     for offset in range(count):
         image = next(stream, None)
         if image is None:
@@ -353,68 +329,7 @@ def _segment_chunk(
             masks[offset], cuts[offset] = cut.silhouette(model.looks), cut
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
-        flags[offset] = _mask_flags(masks[offset])
-    return _Share(masks, flags, cuts, images)
-
-
-def _mask_flags(mask: Bools) -> int:
-    """Return what a mask says by itself."""
-    height, width = mask.shape
-    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
-    if w == 0:
-        return int(MaskFlag.EMPTY)
-    if (w, h) == (width, height) and mask.all():
-        return int(MaskFlag.FULL)
-    touches = min(x, y) < 2 or x + w > width - 2 or y + h > height - 2
-    return int(MaskFlag.TOUCHES_BORDER) if touches else 0
-
-
-def _judge(offset: int, shares: Sequence[_Share], known: Prepared, rig: Rig | None, options: ModelOptions) -> Floats:
-    """Let the views judge one frame of a chunk: mend its masks and set its flags in place; return the agreement."""
-    agreement = np.full(len(shares), np.nan)
-    if rig is not None:
-        _cut_again(offset, shares, known.models, rig)
-        agreement = ray_agreement([share.masks[offset] for share in shares], rig)
-        if options.repair:
-            _confirm(offset, shares, known, rig)
-        verdict = consensus([share.masks[offset] for share in shares], rig, repair=options.repair)
-        for index, share in enumerate(shares):
-            if verdict.repaired[index]:
-                share.masks[offset] = verdict.masks[index]
-                share.flags[offset] = _mask_flags(share.masks[offset]) | MaskFlag.REPAIRED
-            if verdict.contradicted[index]:
-                share.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-    for share, model in zip(shares, known.models, strict=True):
-        margin = _own_margin(model, share.masks.shape[1:]) if options.margin_px is None else options.margin_px
-        if margin > 0:
-            share.masks[offset] = cv2.dilate(share.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
-    return agreement
-
-
-def _confirm(offset: int, shares: Sequence[_Share], known: Prepared, rig: Rig) -> None:
-    """Take out of the silhouettes that were found by difference what the other views do not confirm, in place."""
-    chosen = [isinstance(model, CameraModel) and isinstance(model.model, DIFFERENCES) for model in known.models]
-    if not any(chosen):
-        return
-    for _ in range(_CONFIRMED):
-        seen = confirmed([share.masks[offset] for share in shares], rig, known.floor)
-        for share, model, mask, cut in zip(shares, known.models, seen, chosen, strict=True):
-            if cut and isinstance(model, CameraModel):
-                weak = mask.copy()
-                share.masks[offset] = clean_mask(weak, weak, model.cleaning)
-    for share, cut in zip(shares, chosen, strict=True):
-        if cut:
-            share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | _mask_flags(share.masks[offset])
-
-
-def _cut_again(offset: int, shares: Sequence[_Share], models: Sequence[Model], rig: Rig) -> None:
-    """Cut sitting subjects again with the support of the other views' first cuts, in place."""
-    if len(shares) < 3 or not any(share.cuts[offset] for share in shares):
-        return
-    before = [share.masks[offset].copy() for share in shares]
-    for index, (share, model) in enumerate(zip(shares, models, strict=True)):
-        cut = share.cuts[offset]
-        if cut is not None and isinstance(model, SittingModel):
-            share.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index)))
-            share.flags[offset] = _mask_flags(share.masks[offset])
-            share.cuts[offset] = None
+            if doubt and isinstance(model, CameraModel):
+                doubts[offset] = model.doubt(image, masks[offset])
+        flags[offset] = mask_flags(masks[offset])
+    return Share(masks, flags, cuts, images, doubts)

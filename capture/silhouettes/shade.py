@@ -35,8 +35,10 @@ _LIGHTEST = 0.97
 _CLEAR = 0.01
 _ROUNDS = 2
 #: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
-_STEADY = 0.15
+_STEADY = 0.25
 _BELOW = 0.03
+#: This share of the hull's surface is left below the plane that is clear of shade.
+_CLEAR_OF = 0.05
 
 
 def learn_shade(
@@ -83,13 +85,14 @@ def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig) -> Floor | None:
     Floors are planes of constant z, below (or, where z points down, above) the subject, on whose side the cameras are.
     """
     hulls = [implicit_hull(list(masks), rig, sharp=False, score=False) for masks in frames]
-    spans = np.array([np.quantile(hull.vertices[:, 2], [0.01, 0.99]) for hull in hulls if not hull.is_empty])
+    levels = [0.01, _CLEAR_OF, 1.0 - _CLEAR_OF, 0.99]
+    spans = np.array([np.quantile(hull.vertices[:, 2], levels) for hull in hulls if not hull.is_empty])
     if len(spans) < 3:
         return None
-    height = float(np.median(spans[:, 1] - spans[:, 0]))
+    height = float(np.median(spans[:, 3] - spans[:, 0]))
     cameras = np.array([camera.centre[2] for camera in rig])
-    for up, ends in ((1, spans[:, 0]), (-1, -spans[:, 1])):
+    for up, ends, clear in ((1, spans[:, 0], spans[:, 1]), (-1, -spans[:, 3], -spans[:, 2])):
         near, middle, far = np.quantile(ends, [0.25, 0.5, 0.75])
         if (up * cameras > middle).all() and far - near < _STEADY * height:
-            return Floor(up * float(near - _BELOW * height), up)
+            return Floor(up * float(near - _BELOW * height), up, up * float(np.median(clear)))
     return None

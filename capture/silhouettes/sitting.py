@@ -20,8 +20,8 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from capture.backgrounds.appearance import AppearanceModel, Surroundings, disc, grey_of, look_tables, looks
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
-from capture.silhouettes.graph_cut import least_cut
-from capture.silhouettes.thin_ends import follow_thin_end
+from capture.silhouettes.edges.graph_cut import least_cut
+from capture.silhouettes.edges.thin_ends import follow_thin_end
 
 __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
 

@@ -22,6 +22,8 @@ _MOVES_LEVELS = 24.0
 _SHARE = 0.02
 #: Parts nearer to the liveliest part than this share of its extent belong to it.
 _NEAR = 0.15
+#: Share of the images that a still part is found in.
+_OFTEN = 0.75
 
 
 def activity(images: Sequence[Bytes], sigma: Singles | float) -> Bools:
@@ -54,4 +56,6 @@ def still_parts(masks: Sequence[Bools], moves: Bools) -> Bools:
     still = share < max(_SHARE, share[liveliest] / 4)
     still[near] = False
     still[0] = False
-    return np.asarray(still[labels])
+    # A place that the subject came to once is none: what does not move is there in most images.
+    often = np.mean(masks, axis=0) >= _OFTEN
+    return np.asarray(still[labels] & often)

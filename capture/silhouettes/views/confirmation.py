@@ -17,13 +17,13 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
 from capture.hull.bounds import Box
-from capture.hull.distance import DistanceImage
+from capture.hull.distance import DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
 from capture.silhouettes.views.lines_of_sight import Others, lines_that_meet, pack_views
 from capture.silhouettes.views.ray_agreement import outline_box
 
-__all__ = ["Floor", "confirmed"]
+__all__ = ["Floor", "Sights", "confirmed"]
 
 #: Lines of sight are followed in steps of this many pixels, through every ``_STRIDE``-th pixel.
 _STEP_PX = 2.0
@@ -43,45 +43,72 @@ class Floor:
     Attributes:
         height: z of the plane, world mm.
         up: +1 or -1, the side of the subject along z.
+        clear: z of a plane above which lies most of the subject and no shade of the floor, world mm.
     """
 
     height: float
     up: int
+    clear: float = np.nan
+
+
+class Sights:
+    """Lines of sight of the views of one frame, followed through the silhouettes (H, W) of all others.
+
+    Attributes:
+        used: (n,) the views that take part.
+    """
+
+    def __init__(
+        self, masks: Sequence[Bools], rig: Rig, heights: tuple[float, float], slack: float, tolerated: int
+    ) -> None:
+        """Pack silhouettes; followed is between two ``heights`` of z, mm; others count as larger by ``slack``."""
+        evidence = gather([outline_box(mask) for mask in masks], rig)
+        self.used = np.flatnonzero(evidence.used) if evidence.box is not None else np.zeros(0, dtype=np.int64)
+        if evidence.box is None:
+            return
+        self._cameras = evidence.cameras
+        rows = np.array([camera.packed() for camera in evidence.cameras])
+        centres = np.array([camera.centre for camera in evidence.cameras])
+        away = np.linalg.norm(centres - evidence.box.centre, axis=1)
+        self._step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
+        low, high = evidence.box.low.copy(), evidence.box.high.copy()
+        low[2], high[2] = max(low[2], min(heights)), min(high[2], max(heights))
+        self._box = Box(low, high) if low[2] < high[2] else None
+        views = [masks[int(index)] for index in self.used]
+        larger = max(1, round(slack * max(max(mask.shape) for mask in views)))
+        self._packed = pack_views(rows, views, evidence.images, larger)
+        self._others = Others(tolerated=tolerated, needed=2)
+
+    def seen(self, place: int, mask: Bools) -> tuple[Bools, float]:
+        """Return a view's mask (H, W) where the others see something, every second pixel asked; and how much of it."""
+        pixels, shape, corner = _grid(mask, outline_box(mask))
+        if len(pixels) == 0:
+            return mask, 1.0
+        if self._box is None:
+            return np.zeros_like(mask), 0.0
+        rays = self._cameras[place].rays(pixels)
+        met = lines_that_meet(rays, place, self._packed, self._box, self._step, self._others)
+        return _kept(mask, pixels, met, shape, corner), float(met.mean())
 
 
 def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None) -> list[Bools]:
     """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out."""
-    images = [outline_box(mask) for mask in masks]
-    evidence = gather(images, rig)
-    used = np.flatnonzero(evidence.used)
+    heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
+    sights = Sights(masks, rig, heights, _SLACK, 1 if len(rig) - 1 >= _MANY else 0)
     kept = list(masks)
-    if len(used) < 3 or evidence.box is None:
+    if len(sights.used) < 3:
         return kept
-    rows = np.array([camera.packed() for camera in evidence.cameras])
-    centres = np.array([camera.centre for camera in evidence.cameras])
-    away = np.linalg.norm(centres - evidence.box.centre, axis=1)
-    step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
-    low, high = evidence.box.low.copy(), evidence.box.high.copy()
-    if floor is not None:
-        side = low if floor.up > 0 else high
-        side[2] = max(side[2], floor.height) if floor.up > 0 else min(side[2], floor.height)
-    views = [masks[int(index)] for index in used]
-    slack = max(1, round(_SLACK * max(max(mask.shape) for mask in views)))
-    packed = pack_views(rows, views, evidence.images, slack)
-    others = Others(tolerated=1 if len(used) - 1 >= _MANY else 0, needed=2)
-    for place, index in enumerate(used):
-        mask = views[place]
-        pixels, shape, corner = _grid(mask, evidence.images[place])
-        if len(pixels) == 0:
-            continue
-        met = lines_that_meet(evidence.cameras[place].rays(pixels), place, packed, Box(low, high), step, others)
-        if met.mean() >= _LEAST:
-            kept[int(index)] = _kept(mask, pixels, met, shape, corner)
+    for place, index in enumerate(sights.used):
+        mask, share = sights.seen(place, masks[int(index)])
+        if share >= _LEAST:
+            kept[int(index)] = mask
     return kept
 
 
 def _grid(mask: Bools, image: DistanceImage) -> tuple[Floats, tuple[int, int], tuple[int, int]]:
     """Return (n, 2) every second pixel of a silhouette, and shape and corner (row, column) of their grid."""
+    if image.view is Extent.EMPTY:
+        return np.zeros((0, 2)), (0, 0), (0, 0)
     left, top, right, bottom = (int(side) for side in image.box)
     here = mask[top : bottom + 1, left : right + 1].view(np.uint8)
     near = cv2.dilate(here, np.ones((3, 3), np.uint8))[::_STRIDE, ::_STRIDE]

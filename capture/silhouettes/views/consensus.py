@@ -88,9 +88,11 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
         suspect[index] = np.mean(without[rest] - before[rest]) > _BETTER
         if not repair:
             continue
-        mended = _without_excess(mask, drawn)
+        mended = mask.copy()
+        window = _window(mask | drawn)
+        mended[window] = _without_excess(mask[window], drawn[window])
         if suspect[index]:
-            mended |= _filled_holes(mended, drawn)
+            mended[window] |= _filled_holes(mended[window], drawn[window])
         if (mended != mask).any():
             kept[int(index)] = mended
             changed[index] = True
@@ -110,8 +112,15 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
     return Verdict(kept, agreement, contradicted, changed)
 
 
+def _window(mask: Bools) -> tuple[slice, slice]:
+    """Return the rows and columns of a mask (H, W), with a pixel around."""
+    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    return slice(max(0, y - 1), y + h + 1), slice(max(0, x - 1), x + w + 1)
+
+
 def _without_excess(mask: Bools, allowed: Bools) -> Bools:
     """Drop the parts of a mask that stick out of what the other views allow by more than a few pixels."""
+    mask, allowed = np.ascontiguousarray(mask), np.ascontiguousarray(allowed)
     extent = max(cv2.boundingRect(mask.view(np.uint8))[2:])
     reach = max(2, round(0.02 * extent))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))

@@ -19,7 +19,7 @@ from capture.raycasting import SurfaceScene
 from capture.recordings.masks import create_masks, edge_band, mattes_in
 from capture.recordings.recording import load_recording
 from capture.silhouettes import ModelOptions, segment_recording
-from capture.silhouettes.matte import edge_matte
+from capture.silhouettes.edges.matte import edge_matte
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -16,12 +16,15 @@ from capture.backgrounds.which_ground import better_places
 from capture.hull import overlap
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import doubt_of, standing_out
+from capture.silhouettes.edges.half_way import half_way_edge
 from capture.silhouettes.ground import uncovered_ground
-from capture.silhouettes.half_way import half_way_edge
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.plausible import MaskFigures, implausible
 from capture.silhouettes.shade import floor_of, learn_shade
+from capture.silhouettes.still import still_parts
 from capture.silhouettes.views.confirmation import Floor, confirmed
+from capture.silhouettes.views.restoration import seen_above
 
 SIZE = (200, 150)
 RADIUS = 40.0
@@ -86,6 +89,60 @@ def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
     found = uncovered_ground(stack, noise_over(stack), 0.5)
     wrong = np.abs(found.background.centre[:, :, 0] - ground) > 12
     assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
+
+
+def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
+    """A ball with a smaller part on top that looks like shade, and real shade on the floor beside it."""
+    views = list(RIG)
+    body = [ball(view, (0.0, 0.0, RADIUS)) for view in views]
+    top = [ball(view, (0.0, 30.0, 1.6 * RADIUS)) & ~mask for view, mask in zip(views, body, strict=True)]
+    shade = [on_floor(view, (90.0, 0.0), 30.0) & ~mask for view, mask in zip(views, body, strict=True)]
+    wide = [a | b | c for a, b, c in zip(body, top, shade, strict=True)]
+    seen = seen_above(body, wide, RIG, Floor(-1.0, 1, 8.0))
+    for own, part, found in zip(body, top, seen, strict=True):
+        assert not (found & own).any()
+        assert found[part].mean() > 0.8
+    dark = [c & ~b for b, c in zip(top, shade, strict=True)]
+    left = sum(np.count_nonzero(a & b) for a, b in zip(seen, dark, strict=True))
+    assert left < 0.1 * sum(map(np.count_nonzero, dark))
+    # Without another view that shows it, it is nothing.
+    alone = seen_above(body, [wide[0], *body[1:]], RIG, Floor(-1.0, 1, 8.0))
+    assert alone[0][top[0]].mean() < 0.8 * seen[0][top[0]].mean()
+
+
+def test_a_part_that_stands_out_of_its_surroundings_is_given_back_and_smooth_shade_is_not(
+    rng: np.random.Generator,
+) -> None:
+    rows, columns = np.mgrid[:120, :160]
+    ground = np.float32(130) + cv2.GaussianBlur(rng.normal(0, 30, (120, 160)).astype(np.float32), (0, 0), 5.0)
+    body = (columns - 80) ** 2 + (rows - 60) ** 2 < 25**2
+    ear = ((columns - 80) ** 2 + (rows - 30) ** 2 < 8**2) & ~body
+    dark = 1.0 - 0.35 * np.exp(-((columns - 80) ** 2 / 1800 + (rows - 88) ** 2 / 500))
+    scene = np.where(body, 20, np.where(ear, 0.72 * ground, dark * ground))
+    image = np.clip(scene + rng.normal(0, 1.5, scene.shape), 0, 255).astype(np.uint8)[:, :, None]
+    model = PlateModel(Background(ground[:, :, None], np.full((120, 160, 1), 1.5, np.float32)))
+    first = CameraModel("plate", model, Cleaning(), True).silhouette(image[:, :, 0])
+    assert not first[ear].any()  # the ear looks like shade
+    doubt = doubt_of(image[:, :, 0], first, model, Cleaning())
+    assert doubt is not None
+    wide = doubt.whole(first)
+    assert wide[ear].mean() > 0.9 and wide[95:105, 60:100].mean() > 0.9  # so does shade
+    asked = wide & ~first & ((rows < 40) | ((rows > 84) & (rows < 100) & (abs(columns - 80) < 20)))
+    found = standing_out(doubt, first, asked, model)
+    assert found[ear].mean() > 0.85 and found[first].all()
+    assert found[(rows > 88)].mean() < 0.02
+
+
+def test_a_place_that_the_subject_came_to_once_is_not_still() -> None:
+    masks = [np.zeros((40, 60), dtype=bool) for _ in range(8)]
+    moves = np.zeros((40, 60), dtype=bool)
+    for n, mask in enumerate(masks):
+        mask[5:15, 3 + 2 * n : 13 + 2 * n] = True  # the subject
+        mask[30:38, 50:58] = True  # a thing that was moved after the plate was made
+    masks[3][30:38, 5:12] = True  # the subject's tail, once
+    moves[5:15, 3:28] = True
+    still = still_parts(masks, moves)
+    assert still[30:38, 50:58].all() and np.count_nonzero(still) == 64
 
 
 def test_outlines_tell_the_ground_from_a_ghost() -> None:

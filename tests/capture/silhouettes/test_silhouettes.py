@@ -28,11 +28,11 @@ from capture.recordings.video import write_video
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.cleanup import clean_mask, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
-from capture.silhouettes.graph_cut import least_cut
+from capture.silhouettes.edges.graph_cut import least_cut
+from capture.silhouettes.edges.thin_ends import follow_thin_end
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
-from capture.silhouettes.thin_ends import follow_thin_end
 from capture.silhouettes.views.consensus import consensus
 from capture.silhouettes.views.ray_agreement import ray_agreement
 
