@@ -54,7 +54,7 @@ MARKERS = {
 }
 """Labels that are scored, and the virtual marker at that place, or those between whose middle it is. The tail's base is
 labelled where the tail leaves the fur, which is 8 mm behind the marker over its first joint."""
-BESIDE = {"tail_tip": ("tail_end",)}
+BESIDE: dict[str, tuple[str, ...]] = {"tail_tip": ("tail_end",)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.joint_fit import FrameBlock, MarkRows
 from tracking.fitting.point_fit import moved
+from tracking.fitting.posture import posture_of
 from tracking.fitting.settings import Settings
 from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation
@@ -61,6 +62,7 @@ class FrameFit:
         departure: root mean square distance of the quads from the prior's pose, in its sigmas.
         hessian: (6 Q, 6 Q) curvature of the energy by the quads, the latent point eliminated.
         points_off: how many of the points that several cameras marked are elsewhere.
+        strain: of the posture, in units of overlap (`tracking.fitting.posture`).
     """
 
     pose: QuadPose
@@ -71,6 +73,7 @@ class FrameFit:
     departure: float
     hessian: Singles = field(repr=False)
     points_off: float = 0.0
+    strain: float = 0.0
 
     @property
     def agreement(self) -> float:
@@ -80,8 +83,9 @@ class FrameFit:
 
     @property
     def score(self) -> float:
-        """The overlap, less what the fit pays for leaving the prior and marked points: what fits are compared by."""
-        return self.agreement - 0.01 * max(self.departure - 1.0, 0.0) - POINT_COST * self.points_off
+        """The overlap, less what the fit pays for the prior, its posture and marked points: what fits are compared by."""
+        paid = 0.01 * max(self.departure - 1.0, 0.0) + self.strain + POINT_COST * self.points_off
+        return self.agreement - paid
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +166,7 @@ class FrameSolver:
             shift_floor=self.settings.pair_shift * self.unit,
             turn_floor=self.settings.pair_turn,
         )
+        self.posture = posture_of(cage_rig.quads)
         corners = np.linalg.norm(cage_rig.quads.corners, axis=-1).mean(axis=1)
         metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
         self._metric = metric.ravel() / self.unit**2
@@ -488,8 +493,9 @@ class FrameSolver:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
         overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
         off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
+        strain = 0.0 if self.posture is None else self.posture.of(pose)
         curvature = self._curvature(last)
-        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, curvature, off)
+        return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, curvature, off, strain)
 
     def _curvature(self, at: _Evaluation) -> Singles:
         """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""

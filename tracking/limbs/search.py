@@ -13,6 +13,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.initialisation import spread_poses
+from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit
 from tracking.limbs.drawing import ViewDrawing, carried, point_values
 from tracking.limbs.evidence import LimbEvidence
@@ -99,7 +100,7 @@ class LimbSearch:
         turned = held @ rotations
         moved = pose.centres[parent] + centres @ held.T
         score = self._scores(evidence.draw(observation, pose), limb, turned, moved, 1)
-        score += self._by_marks(observation.sightings, limb, turned, moved)
+        score += self._by_marks(observation.sightings, limb, turned, moved) - self._strain(limb, pose, turned)
         chosen: list[int] = []
         apart = 60.0 * evidence.solver.unit
         for index in np.argsort(-score, kind="stable"):
@@ -133,8 +134,17 @@ class LimbSearch:
             kept = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1) > APART * self.evidence.solver.unit
             kept[0] = True
             score = self._scores(drawn, limb, turned[kept], moved[kept], 2) / seen
+            score -= self._strain(limb, pose, turned[kept])
             leads[limb] = score[0] - score[1:].max() if len(score) > 1 else 1.0
         return leads
+
+    def _strain(self, limb: int, pose: QuadPose, rotations: Floats) -> Floats:
+        """How strained the posture is (N,) with a limb's quads turned so (N, K, 3, 3): 0 but for the head."""
+        posture, chain = self.evidence.solver.posture, self.evidence.limbs.chains[limb]
+        if posture is None or posture.head not in chain:
+            return np.zeros(len(rotations))
+        heads = rotations[:, int(np.flatnonzero(chain == posture.head)[0])]
+        return posture.strain(heads, pose.rotations[posture.chest], pose.rotations[posture.trunk]) / COST
 
     def _scores(
         self, drawn: list[ViewDrawing | None], limb: int, rotations: Floats, centres: Floats, every: int

@@ -22,6 +22,8 @@ STARTS = 4
 """Poses of a limb that are fitted when it is looked for anew."""
 HIDE = 0.8
 """A second attempt at a limb shows at least this share of what was shown of it."""
+OWN = 0.3
+"""Overlap that a limb of a rodent may cost to be explained better itself, of what it is explained better by."""
 LONGEST_WAIT = 15
 """Frames, at most, until a limb that was looked for in vain is looked for again."""
 
@@ -74,7 +76,7 @@ class LimbMender:
             for trial in self.search.fit(observation, starts):
                 # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
                 if self._shown(observation, trial, limb) >= HIDE * shown:
-                    best = better(best, trial)
+                    best = self._better(observation, best, trial, limb)
             if anew:
                 self._wait[limb] = 0 if best is not fit else min(2 * int(self._wait[limb]) + 1, LONGEST_WAIT)
                 self._left[limb] = self._wait[limb]
@@ -118,6 +120,13 @@ class LimbMender:
             seen = _Seen(self.evidence.sight(observation, fit.pose), *self.evidence.outlines(observation, fit.pose))
             self._known[fit] = seen
         return seen
+
+    def _better(self, observation: Observation, first: FrameFit, second: FrameFit, limb: int) -> FrameFit:
+        """Return the better fit; of a rodent's, whose limbs are small beside the trunk, the limb itself has a say."""
+        if self.evidence.solver.posture is None:
+            return better(first, second)
+        bad = [float(self._seen(observation, fit).sight.bad[limb]) for fit in (first, second)]
+        return second if second.score - first.score > OWN * (bad[1] - bad[0]) + 1e-4 else first
 
     def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
         """Share of a limb that the rest of the body does not cover, mean of the views."""

@@ -12,6 +12,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from skeleton.bodies import load_body
 from tracking.quads.body_rig import CUTS
+from tracking.subjects.ears import EARS
 
 __all__ = ["BodyShape", "builds", "shape_groups"]
 
@@ -130,6 +131,11 @@ class BodyShape:
         """Return the thickness factor of each segment, by joint name."""
         parts = shape_groups(self.body)[1]
         return {joint: self.girths[part] for part, joints in parts.items() for joint in joints}
+
+    @property
+    def ears(self) -> float:
+        """Size of the ears against those that go with the head; 1 for a body whose ears are not a part of their own."""
+        return self.girths[EARS] / self.girths["head"] if EARS in self.girths else 1.0
 
     def describe(self) -> str:
         """Say the factors in one line."""

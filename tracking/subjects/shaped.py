@@ -31,6 +31,7 @@ from tracking.quads.green import green_coordinates
 from tracking.quads.oriented_quads import QuadRig
 from tracking.quads.placement import Enclosure, drawn_in
 from tracking.quads.template import Template
+from tracking.subjects.ears import EARS, with_ears
 from tracking.subjects.shape import BodyShape
 from tracking.subjects.skeleton import SubjectSkeleton
 from tracking.subjects.subject import Subject, scaled_subject
@@ -80,7 +81,7 @@ class Shaper:
             raise InputError(f"subject '{builtin.name}' is not the built-in {shape.body}: only that takes a shape")
         actor = _actor(shape)
         skeleton = actor.skeleton
-        skin, pose = _posed_skin(actor)
+        skin, pose = _posed_skin(actor, shape)
         scaled = scaled_subject(builtin, shape.scale).cage_rig
         rig = replace(scaled.quads, centres=self._centres(shape, skeleton, pose))
         cage_rig = CageRig(rig, Cage(rig.posed_corners(rig.rest).reshape(-1, 3), scaled.cage.faces))
@@ -114,12 +115,13 @@ class Shaper:
     def girth_fields(self, shape: BodyShape, *, step: float = 0.05) -> Floats:
         """Return how the outline template moves at rest with the logarithm of each part's girth, (K, V, 3) mm."""
         actor = _actor(shape)
-        rest, pose = _posed_skin(actor)
+        rest, pose = _posed_skin(actor, shape)
         near, weights = self._thinned[id(self.builtin.outline_template)]
         fields = []
         for part, factor in shape.girths.items():
             thicker = replace(shape, girths=shape.girths | {part: factor * float(np.exp(step))})
-            moved = (thickened(actor, thicker.joint_girths()).skin(pose)[0] - rest) / step
+            other = thickened(actor, thicker.joint_girths())
+            moved = (_posed_skin(other, thicker, pose)[0] - rest) / step
             fields.append(np.einsum("pk,pki->pi", weights, moved[near]))
         return np.array(fields)
 
@@ -214,10 +216,12 @@ def _actor(shape: BodyShape) -> Actor:
     return build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
 
 
-def _posed_skin(actor: Actor) -> tuple[Floats, Pose]:
+def _posed_skin(actor: Actor, shape: BodyShape, pose: Pose | None = None) -> tuple[Floats, Pose]:
     """The skin (V, 3) of an actor in the cage's pose, mm, and that pose."""
-    pose = actor.skeleton.forward(reference_coordinates(actor.body, actor.skeleton))
-    return np.asarray(actor.skin(pose)[0]), pose
+    if pose is None:
+        pose = actor.skeleton.forward(reference_coordinates(actor.body, actor.skeleton))
+    skin = np.asarray(actor.skin(pose)[0])
+    return (with_ears(actor, skin, pose, shape.ears) if EARS in shape.girths else skin), pose
 
 
 def _local(points: Floats, pose: Pose, segments: Ints) -> Floats:
