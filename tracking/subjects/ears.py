@@ -16,14 +16,12 @@ __all__ = ["EARS", "with_ears"]
 
 EARS = "ears"
 """Name of the part whose factor this is, among the girths of a shape."""
-BASE = np.array([1.0, 5.0, 2.8])
-"""Where the left ear of the built-in body leaves the head, in the skull's frame, mm."""
-MIDDLE, REACH = np.array([1.5, 6.9, 6.2]), np.array([18.0, 7.5, 7.5])
+BASE = np.array([1.0, 3.0, 2.8])
+"""Inner edge of the left ear's root on the built-in head, in the skull's frame, mm."""
+MIDDLE, REACH = np.array([1.5, 6.9, 6.2]), np.array([7.0, 7.5, 7.5])
 """Its middle, and how far from there skin is the ear's, mm."""
 ROOT = 2.0
-"""Height over which an ear begins to move, mm."""
-OUTWARD = 1.7
-"""An ear that is higher by one part stands further out by so many."""
+"""Distance above and beside its root over which an ear begins to move, mm."""
 
 
 def with_ears(actor: Actor, skin: Floats, pose: Pose, factor: float) -> Floats:
@@ -44,7 +42,7 @@ def with_ears(actor: Actor, skin: Floats, pose: Pose, factor: float) -> Floats:
     for side in (1.0, -1.0):
         mirrored = local * [1.0, side, 1.0]
         own = np.linalg.norm((mirrored - MIDDLE) / REACH, axis=1) < 1.0
-        share = np.where(own & (mirrored[:, 1] > 0), np.clip((mirrored[:, 2] - BASE[2]) / ROOT, 0.0, 1.0), 0.0)
-        grown = (mirrored - BASE) * [0.0, OUTWARD * (factor - 1.0), factor - 1.0]
-        shift += share[:, None] * grown * [1.0, side, 1.0]
+        beyond = mirrored - BASE
+        share = np.where(own, np.clip(beyond[:, 1:] / ROOT, 0.0, 1.0).prod(axis=1), 0.0)
+        shift += (factor - 1.0) * share[:, None] * beyond * [0.0, side, 1.0]
     return np.asarray(skin + size * shift @ turn.T)
