@@ -34,7 +34,8 @@ from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.fingerprints import digest_of_inputs
 from vivarig.jobs.job import Job
 from vivarig.jobs.lock import results_lock
-from vivarig.pipeline.runner import plan_of, run_job, workers_here
+from vivarig.pipeline.plans import plan_of
+from vivarig.pipeline.runner import run_job, workers_here
 from vivarig.pipeline.stages import STAGES
 from vivarig.stages.options import TrackOptions
 
