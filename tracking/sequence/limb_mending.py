@@ -9,12 +9,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import LimbSearch
 from tracking.observations.contours import Observation
-from tracking.sequence.limb_trust import DOUBT, ROUGH
+from tracking.sequence.limb_trust import limits_of
 
 __all__ = ["LimbMender", "better"]
 
@@ -49,6 +50,8 @@ class LimbMender:
         self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.quads))
         self.search = LimbSearch(self.evidence)
         count = len(self.evidence.limbs)
+        limits = limits_of(self.evidence.limbs.names)
+        self._doubt, self._rough = limits.search * limits.doubt, limits.search * limits.rough
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
 
@@ -65,7 +68,7 @@ class LimbMender:
         """Look for the limbs that the silhouettes contradict, worst first: as in the frame beside, and anew."""
         bad = self._badness(observation, fit)
         for limb in map(int, np.argsort(-bad, kind="stable")):
-            if bad[limb] < DOUBT:
+            if bad[limb] < self._doubt:
                 break
             starts = [] if beside is None else [self.evidence.limbs.moved(fit.pose, limb, beside.pose)]
             self._left[limb] -= 1
@@ -135,12 +138,15 @@ class LimbMender:
     def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
         """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
         seen = self._seen(observation, fit)
-        rough = seen.residual / (ROUGH * self.evidence.solver.unit)
-        bad = np.maximum(seen.sight.bad, DOUBT * np.nan_to_num(rough))
+        rough = seen.residual / (self._rough * self.evidence.solver.unit)
+        bad = np.maximum(seen.sight.bad, self._doubt * np.nan_to_num(rough))
         points = self.evidence.solver.points
         if points is not None:
             # A point that several cameras mark three sigmas away from it speaks against its limb.
             owner = self.evidence.limbs.of_points(points.points.binding)
-            np.maximum.at(bad, owner, 2.0 * DOUBT * np.nan_to_num(points.missed(observation.sightings, fit.pose)))
+            np.maximum.at(bad, owner, 2.0 * self._doubt * np.nan_to_num(points.missed(observation.sightings, fit.pose)))
+        posture = self.evidence.solver.posture
+        if posture is not None and fit.strain > 0:
+            bad[self.evidence.limbs.of_quad[posture.head]] += self._doubt * (1.0 + fit.strain / COST)
         bad[0] = 0.0
         return np.asarray(bad)

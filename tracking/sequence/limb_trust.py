@@ -4,11 +4,16 @@ All tests are absolute: a recording that is poor throughout is not trusted throu
 of people that were never seen before, right and wrong ones: arms that stood 150 to 600 mm off had a residual of 16 to
 25 thousandths, or no lead over their rivals; arms that were right at most 12 (7 where hidden by the trunk), and a lead
 of 0.06 and more.
+
+A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
+point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
+tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,29 +21,55 @@ from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.trust import Reason, Trust
 
-__all__ = ["frames_with_limbs", "judge_limbs", "limb_doubt"]
+__all__ = ["PEOPLE", "RODENTS", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
 
-DOUBT, LOSS = 0.012, 0.25
-"""Unexplained and empty share of a limb (`LimbSight.bad`, mean of the views) from which on it is doubtful, or lost."""
-ONE_VIEW = 0.08
-"""The same in a single view."""
-ROUGH, TRUNK_ROUGH = 12.0, 14.0
-"""Root mean square of a limb's outline residuals from which on it is doubtful, and the trunk's, thousandths."""
-WEAK = 4.0
-"""Uncertainty of a limb's outer half along its worst direction, by its own outlines alone, from which on it is seen
-from one side only, thousandths."""
-HIDDEN_ROUGH, SHOWN = 10.0, 2.0
-"""The same for a limb that fewer than two views show apart from the rest: the body's outline may pass for its own."""
-AMBIGUOUS, HIDDEN_AMBIGUOUS = 0.06, 0.10
-"""Lead over another place of the limb, below which either may be right; and for a limb that fewer than two views show
-apart from the rest."""
+
+@dataclass(frozen=True)
+class Limits:
+    """From where on a limb is doubtful. Lengths are in thousandths of the subject's size.
+
+    Attributes:
+        doubt: unexplained and empty share of it (`LimbSight.bad`, mean of the views).
+        one_view: the same in a single view.
+        rough, trunk_rough: root mean square of its outline's residuals, and of the trunk's.
+        hidden_rough: the same for a limb that fewer than two views show apart from the rest: the body's outline may
+            pass for its own.
+        weak: uncertainty of its outer half along its worst direction, by its own outlines alone: beyond, it is seen
+            from one side only.
+        ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
+            fewer than two views show apart from the rest.
+        search: share of these limits (the first and the third) from which on it is looked for.
+    """
+
+    doubt: float
+    one_view: float
+    rough: float
+    trunk_rough: float
+    hidden_rough: float
+    weak: float
+    ambiguous: float
+    hidden_ambiguous: float
+    search: float
+
+
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0)
+RODENTS = Limits(0.06, 0.15, 24.0, 24.0, 20.0, 6.0, -0.15, 0.10, 0.75)
+LOSS = 0.25
+"""Unexplained and empty share of a limb from which on it is lost."""
+SHOWN = 2.0
+"""Views that show a limb apart from the rest, below which it is hidden."""
 UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 REACH = 250.0
 """How far off a limb is that is explained by nothing, thousandths of the size: what doubt adds to its sigma."""
 
 
-def judge_limbs(record: LimbRecord, *, unit: float) -> tuple[Ints, Ints]:
+def limits_of(names: Sequence[str]) -> Limits:
+    """Return the limits for a body with these limbs."""
+    return RODENTS if any(name.endswith("_limb") for name in names) else PEOPLE
+
+
+def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> tuple[Ints, Ints]:
     """Return trust (T, L) and reason (T, L) of the limbs; ``unit`` is one thousandth of the subject's size, mm."""
     trust = np.zeros(record.bad.shape, np.int64)
     reason = np.zeros(record.bad.shape, np.int64)
@@ -50,37 +81,38 @@ def judge_limbs(record: LimbRecord, *, unit: float) -> tuple[Ints, Ints]:
     bad, outside, missing = (np.nan_to_num(values) for values in (record.bad, record.outside, record.missing))
     empty = outside >= missing
     mark(~np.isfinite(record.bad), Trust.LOST, Reason.NOT_TRACKED)
-    for limit, level in ((LOSS, Trust.LOST), (DOUBT, Trust.DOUBTFUL)):
+    for limit, level in ((LOSS, Trust.LOST), (limits.doubt, Trust.DOUBTFUL)):
         mark((bad > limit) & empty, level, Reason.IN_EMPTY_AIR)
         mark((bad > limit) & ~empty, level, Reason.UNEXPLAINED_NEAR)
-    mark(outside > ONE_VIEW, Trust.DOUBTFUL, Reason.IN_EMPTY_AIR)
-    mark(missing > ONE_VIEW, Trust.DOUBTFUL, Reason.UNEXPLAINED_NEAR)
-    off = np.nan_to_num(record.residual) > _rough(record, unit)
+    mark(outside > limits.one_view, Trust.DOUBTFUL, Reason.IN_EMPTY_AIR)
+    mark(missing > limits.one_view, Trust.DOUBTFUL, Reason.UNEXPLAINED_NEAR)
+    off = np.nan_to_num(record.residual) > _rough(record, unit, limits)
     hidden = np.nan_to_num(record.views) < SHOWN
     hidden[:, 0] = False
     mark(off & hidden, Trust.DOUBTFUL, Reason.HIDDEN)
     mark(off, Trust.DOUBTFUL, Reason.OUTLINE_OFF)
-    mark(np.nan_to_num(record.weak) > WEAK * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
+    mark(np.nan_to_num(record.weak) > limits.weak * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
-    mark(hidden & ((lead < HIDDEN_AMBIGUOUS) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
-    mark(lead < AMBIGUOUS, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
+    mark(lead < limits.ambiguous, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     return trust, reason
 
 
-def limb_doubt(record: LimbRecord, *, unit: float) -> Floats:
+def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> Floats:
     """(T, L) what doubt about a limb adds to the sigma of its points, mm: 0 where it is explained and has a lead."""
-    unexplained = np.clip((np.nan_to_num(record.bad, nan=1.0) - DOUBT) / (LOSS - DOUBT), 0.0, 1.0)
-    rival = np.clip(1.0 - np.nan_to_num(record.lead, nan=1.0) / AMBIGUOUS, 0.0, 1.0)
-    rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit) - 1.0, 0.0, 1.0)
-    weak = np.clip(np.nan_to_num(record.weak) / (WEAK * unit) - 1.0, 0.0, 1.0)
+    unexplained = np.clip((np.nan_to_num(record.bad, nan=1.0) - limits.doubt) / (LOSS - limits.doubt), 0.0, 1.0)
+    # Doubt grows from the limit down to a lead that is 0.06 less.
+    rival = np.clip((limits.ambiguous - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
+    rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
+    weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
     doubt = np.max([unexplained, 0.5 * rival, 0.3 * rough, 0.3 * weak], axis=0)
     return np.asarray(REACH * unit * doubt)
 
 
-def _rough(record: LimbRecord, unit: float) -> Floats:
+def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     """(T, L) residual from which on a limb is doubtful, mm; the trunk is the first."""
-    limit = np.where(np.nan_to_num(record.views) < SHOWN, HIDDEN_ROUGH, ROUGH)
-    limit[:, 0] = TRUNK_ROUGH
+    limit = np.where(np.nan_to_num(record.views) < SHOWN, limits.hidden_rough, limits.rough)
+    limit[:, 0] = limits.trunk_rough
     return np.asarray(unit * limit)
 
 

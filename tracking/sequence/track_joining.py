@@ -18,7 +18,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
 from tracking.sequence.trust import Reason, Trust, judge_track
 
@@ -156,7 +156,7 @@ def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float) -> tupl
     judged = []
     for first in range(0, len(trust), _CHUNK):
         rows = slice(first, first + _CHUNK)
-        limb_trust, limb_reason = judge_limbs(file.limb_record(rows), unit=unit)
+        limb_trust, limb_reason = judge_limbs(file.limb_record(rows), unit=unit, limits=limits_of(names))
         judged.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
         file.judge_limbs(rows, limb_trust, limb_reason)
     return np.concatenate([one[0] for one in judged]), np.concatenate([one[1] for one in judged])

@@ -14,7 +14,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import Limbs, limbs_of
 from tracking.quads.attachment import attach_posed_quads
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import limb_doubt
+from tracking.sequence.limb_trust import limb_doubt, limits_of
 from tracking.sequence.track_file import TrackHeader, TrackRows, save_track
 from tracking.sequence.tracker import Track
 from tracking.sequence.trust import Reason
@@ -32,7 +32,7 @@ def write_track(
     """Write ``track.h5`` of a track (see `tracking.sequence.track_file`)."""
     limbs = limbs_of(subject.cage_rig.quads)
     owner = limbs.of_points(subject.template.binding[subject.marker_vertices])
-    doubt = limb_doubt(track.limb_record, unit=solver.unit)
+    doubt = limb_doubt(track.limb_record, unit=solver.unit, limits=limits_of(track.limb_names))
     markers, sigma = _markers(track, subject, solver, doubt[:, owner])
     header = TrackHeader(
         subject=subject.name,

@@ -30,7 +30,7 @@ from tracking.observations.feature_tracks import FeatureTracks
 from tracking.points.placing import Placed, place_points
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
-from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.rivals import follow_rival
 from tracking.sequence.trust import Reason, Trust, judge_track
 from tracking.terms.points import PointTerm
@@ -442,8 +442,8 @@ class Tracker:
             variance[frame], departure[frame] = fit.variance, fit.departure
         trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
         record = self.limbs.record(observe, fits)
-        limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit)
         names = self.limbs.evidence.limbs.names
+        limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit, limits=limits_of(names))
         trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason, names)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracking.limbs.evidence import LimbRecord
-from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limb_doubt
+from tracking.sequence.limb_trust import PEOPLE, RODENTS, frames_with_limbs, judge_limbs, limb_doubt, limits_of
 from tracking.sequence.trust import Reason, Trust
 
 UNIT = 1.0
@@ -84,3 +84,15 @@ def test_a_limb_that_is_not_seen_is_no_doubt_about_a_rodent() -> None:
         limb_trust, limb_reason = judge_limbs(with_one(good(), lead=0.0), unit=UNIT)
         frames = frames_with_limbs(np.zeros(3, int), np.zeros(3, int), limb_trust, limb_reason, names)[0]
         assert frames.tolist() == wanted and limb_trust[1, 1] == Trust.DOUBTFUL
+
+
+def test_a_rodents_limits_are_wider_but_a_strained_head_is_not_believed() -> None:
+    limits = limits_of(("trunk", "head", "left_fore_limb"))
+    assert limits is RODENTS and limits_of(PERSON) is PEOPLE
+    furry = with_one(good(), residual=18.0, bad=0.03, lead=-0.05)
+    assert judge_limbs(furry, unit=UNIT)[0][1, 1] == Trust.DOUBTFUL
+    assert not judge_limbs(furry, unit=UNIT, limits=limits)[0].any()
+    for changed in ({"lead": -0.5}, {"views": 1.0, "lead": 0.0}, {"bad": 0.1}, {"missing": 0.2}, {"residual": 30.0}):
+        record = with_one(good(), **changed)
+        assert judge_limbs(record, unit=UNIT, limits=limits)[0][1, 1] == Trust.DOUBTFUL, changed
+    assert limb_doubt(with_one(good(), lead=-0.5), unit=UNIT, limits=limits)[1, 1] > 50
