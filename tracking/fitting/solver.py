@@ -83,7 +83,7 @@ class FrameFit:
 
     @property
     def score(self) -> float:
-        """The overlap, less what the fit pays for the prior, its posture and marked points: what fits are compared by."""
+        """The overlap, less what the prior, the posture and marked points make it pay: what fits are compared by."""
         paid = 0.01 * max(self.departure - 1.0, 0.0) + self.strain + POINT_COST * self.points_off
         return self.agreement - paid
 
