@@ -53,7 +53,7 @@ class Limits:
 
 
 PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0)
-RODENTS = Limits(0.06, 0.15, 24.0, 24.0, 20.0, 6.0, -0.15, 0.10, 0.75)
+RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 6.0, -0.20, 0.10, 0.75)
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
