@@ -29,6 +29,8 @@ SHAPES, WAYS = 14, 16
 """Shapes of a limb tried, and directions at its root."""
 FURTHER = (0.6, 0.6, 1.2, 1.2)
 """How far each direction is turned further, about any axis, rad."""
+BESIDE = 0.5
+"""How far a head is turned about nose and neck from where it is, rad."""
 POINTS = 60
 """Points on a limb that score it."""
 RIVALS = 4
@@ -99,6 +101,9 @@ class LimbSearch:
         held = pose.rotations[parent]
         turned = held @ rotations
         moved = pose.centres[parent] + centres @ held.T
+        if evidence.solver.posture is not None and evidence.solver.posture.head in chain:
+            near = self._beside(pose, chain)
+            turned, moved = np.concatenate([turned, near[0]]), np.concatenate([moved, near[1]])
         score = self._scores(evidence.draw(observation, pose), limb, turned, moved, 1)
         score += self._by_marks(observation.sightings, limb, turned, moved) - self._strain(limb, pose, turned)
         chosen: list[int] = []
@@ -137,6 +142,18 @@ class LimbSearch:
             score -= self._strain(limb, pose, turned[kept])
             leads[limb] = score[0] - score[1:].max() if len(score) > 1 else 1.0
         return leads
+
+    def _beside(self, pose: QuadPose, chain: Ints) -> tuple[Floats, Floats]:
+        """Rotations (12, K, 3, 3) and centres (12, K, 3) of a limb turned a little about its root, and about its end.
+
+        A head whose nose is right and whose ears are not is turned about the nose.
+        """
+        axes = pose.rotations[chain[-1]].T
+        turns = rotation_from_vector(BESIDE * np.concatenate([axes, -axes]))
+        pivots = [pose.centres[chain[0]], pose.centres[chain[-1]]]
+        rotations = turns[:, None] @ pose.rotations[chain]
+        centres = [pivot + np.einsum("nij,kj->nki", turns, pose.centres[chain] - pivot) for pivot in pivots]
+        return np.concatenate([rotations, rotations]), np.concatenate(centres)
 
     def _strain(self, limb: int, pose: QuadPose, rotations: Floats) -> Floats:
         """How strained the posture is (N,) with a limb's quads turned so (N, K, 3, 3): 0 but for the head."""

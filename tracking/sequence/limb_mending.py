@@ -19,8 +19,8 @@ from tracking.sequence.limb_trust import limits_of
 
 __all__ = ["LimbMender", "better"]
 
-STARTS = 4
-"""Poses of a limb that are fitted when it is looked for anew."""
+STARTS, HEAD_STARTS = 4, 7
+"""Poses of a limb that are fitted when it is looked for anew, and of a rodent's head: nose and ears look alike."""
 HIDE = 0.8
 """A second attempt at a limb shows at least this share of what was shown of it."""
 OWN = 0.3
@@ -52,6 +52,8 @@ class LimbMender:
         count = len(self.evidence.limbs)
         limits = limits_of(self.evidence.limbs.names)
         self._doubt, self._rough = limits.search * limits.doubt, limits.search * limits.rough
+        posture = solver.posture
+        self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
 
@@ -74,7 +76,9 @@ class LimbMender:
             self._left[limb] -= 1
             anew = self._left[limb] < 0
             if anew:
-                starts += self.search.propose(observation, fit.pose, limb, STARTS)
+                starts += self.search.propose(
+                    observation, fit.pose, limb, HEAD_STARTS if limb == self._head else STARTS
+                )
             best, shown = fit, self._shown(observation, fit, limb)
             for trial in self.search.fit(observation, starts):
                 # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
@@ -145,8 +149,7 @@ class LimbMender:
             # A point that several cameras mark three sigmas away from it speaks against its limb.
             owner = self.evidence.limbs.of_points(points.points.binding)
             np.maximum.at(bad, owner, 2.0 * self._doubt * np.nan_to_num(points.missed(observation.sightings, fit.pose)))
-        posture = self.evidence.solver.posture
-        if posture is not None and fit.strain > 0:
-            bad[self.evidence.limbs.of_quad[posture.head]] += self._doubt * (1.0 + fit.strain / COST)
+        if self._head is not None and fit.strain > 0:
+            bad[self._head] += self._doubt * (1.0 + fit.strain / COST)
         bad[0] = 0.0
         return np.asarray(bad)
