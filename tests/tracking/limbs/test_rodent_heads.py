@@ -1,0 +1,54 @@
+"""A rodent's head that is turned over is found strained, doubted, and put right."""
+
+from __future__ import annotations
+
+import numpy as np
+from example_rigs import looking_at_origin
+
+from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.geometry.transforms import rotation_from_vector
+from tracking.adapting.scale_search import make_solver
+from tracking.observations.contours import observe
+from tracking.observations.rasteriser import cast_masks
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.limb_mending import LimbMender
+from tracking.sequence.limb_trust import judge_limbs, limits_of
+from tracking.sequence.trust import Trust
+from tracking.subjects.subject import builtin_subject
+
+
+def rig() -> Rig:
+    """Four cameras around the origin, 0.6 m away."""
+    lens = PinholeLens((320, 320), np.array([[900.0, 0, 160], [0, 900.0, 160], [0, 0, 1]]), np.zeros(5))
+    places = [600.0 * np.array([np.cos(a), np.sin(a), 0.5]) for a in (0.3, 1.9, 3.4, 5.0)]
+    return Rig(tuple(LensCamera(f"cam{k}", lens, looking_at_origin(at)) for k, at in enumerate(places)))
+
+
+def test_a_head_turned_over_is_doubted_and_put_right() -> None:
+    mouse = builtin_subject("mouse")
+    rest = mouse.cage_rig.quads.rest
+    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
+    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    solver = make_solver(mouse, rig())
+    mender = LimbMender(solver)
+    limbs = mender.evidence.limbs
+    head = limbs.names.index("head")
+    chain = limbs.chains[head]
+    rotations, centres = truth.rotations.copy(), truth.centres.copy()
+    turn = rotation_from_vector(np.array([2.6, 0.0, 0.0]))
+    rotations[chain] = turn @ truth.rotations[chain]
+    centres[chain] = truth.centres[chain[0]] + (truth.centres[chain] - truth.centres[chain[0]]) @ turn.T
+    over = QuadPose(rotations, centres)
+    wrong = solver.fit(look, over, mender.search.latent_of(over), latent_steps=False)
+    right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
+    assert right.strain == 0.0 and wrong.strain > 0.02
+    record = mender.record(lambda frame: look, [wrong, right])
+    trust, _ = judge_limbs(record, unit=solver.unit, limits=limits_of(limbs.names))
+    assert trust[0, head] != Trust.TRUSTED and trust[1, head] == Trust.TRUSTED
+    mended = mender.mended(look, wrong)
+    assert mended.strain == 0.0
+    assert np.linalg.norm(mended.pose.centres[chain] - truth.centres[chain], axis=1).max() < 3.0
+    up = mended.pose.rotations[chain[-1]] @ mouse.cage_rig.quads.rotations[chain[-1]].T
+    assert up[2, 2] > 0.9
