@@ -30,6 +30,7 @@ from capture.recordings.masks import LikeliestMasks, create_masks, read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.recordings.video import probe, read_frames
 from capture.silhouettes.segment import learn_models, segment_recording
+from tracking.sequence.track_file import open_track
 from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.fingerprints import digest_of_inputs
 from vivarig.jobs.job import Job
@@ -224,10 +225,9 @@ def track(recording: Recording, layout: Layout) -> None:
 
 def score(recording: Recording, labels: Labels, layout: Layout, pairs: dict[str, tuple[str, ...]]) -> list[Miss]:
     """Compare the markers with the labels; a marker of a frame that was not tracked is infinitely far."""
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
-        markers = file["markers"][:]
-        by_marker = file["limb_trust"][:][:, file["marker_limbs"][:]]
+    with open_track(recording.results / "track.h5") as file:
+        names, markers = list(file.marker_names), file.markers()
+        by_marker = file.limb_trust()[:, file.marker_limbs]
     misses = []
     for frame, points in labels.points.items():
         row = layout.row(frame)
@@ -248,12 +248,11 @@ def draw(recording: Recording, labels: Labels, layout: Layout, folder: Path) -> 
     """Draw silhouettes, the track's outline, markers and labels over the images of the labelled frames."""
     folder.mkdir(parents=True, exist_ok=True)
     rig = recording.need_rig()
-    with open_results(recording.results / "track.h5", stage="track") as file:
-        names = [word.decode() for word in file["marker_names"][:]]
-        faces = file["faces"][:]
+    with open_track(recording.results / "track.h5") as file:
+        names, faces = list(file.marker_names), file.faces
         for frame in labels.frames:
             panels, row = [], layout.row(frame)
-            surface, markers = file["vertices"][row].astype(float), file["markers"][row]
+            surface, markers = file.vertices(row), file.markers(row)
             for index, camera in enumerate(rig.cameras):
                 image = next(iter(read_frames(recording.footage[index].source, row, row + 1)))[1].copy()
                 image = image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
@@ -304,8 +303,8 @@ def main() -> None:
         track(recording, layout)
         seconds = time.perf_counter() - start
         misses, beside = score(recording, labels, layout, MARKERS), score(recording, labels, layout, BESIDE)
-        with open_results(recording.results / "track.h5", stage="track") as file:
-            agreement = file["agreement"][:]
+        with open_track(recording.results / "track.h5") as file:
+            agreement = file.agreement()
         if args.overlays is not None:
             draw(recording, labels, layout, args.overlays)
     report(misses, beside, agreement, layout, seconds)
