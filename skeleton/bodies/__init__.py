@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tomli_w
 
 from calibration.foundation.arrays import Floats, shaped
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
+from calibration.foundation.files import write_text
 from skeleton.tree.joint_tree import Joint, Site, Skeleton
 from skeleton.tree.joints import KINDS
 
-__all__ = ["BODIES", "load_body", "load_skeleton_toml", "skeleton_from_toml"]
+__all__ = ["BODIES", "load_body", "load_skeleton_toml", "save_skeleton_toml", "skeleton_from_toml"]
 
 BODIES = ("mouse", "rat", "human")
 _JOINT_KEYS = {
@@ -43,6 +45,43 @@ def load_skeleton_toml(path: Path) -> Skeleton:
         return skeleton_from_toml(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         raise InputError(f"{path}: no such skeleton file") from None
+
+
+def save_skeleton_toml(skeleton: Skeleton, path: Path) -> None:
+    """Write a skeleton in the format of the built-in bodies, each side by itself."""
+    table: dict[str, Any] = {"name": skeleton.name}
+    if skeleton.source:
+        table["source"] = skeleton.source
+    table["joint"] = [_joint_table(joint) for joint in skeleton.joints]
+    table["site"] = [
+        {"name": site.name, "segment": site.segment, "offset": np.round(site.offset, 4).tolist()}
+        for site in skeleton.sites
+    ]
+    table["landmarks"] = dict(skeleton.landmark_points)
+    table["floor"] = {foot: list(points) for foot, points in skeleton.floor_points.items()}
+    write_text(path, tomli_w.dumps(table))
+
+
+def _joint_table(joint: Joint) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": joint.name, "kind": joint.kind, "offset": np.round(joint.offset, 4).tolist()}
+    if joint.parent is not None:
+        table["parent"] = joint.parent
+    if len(joint.axes):
+        table["axes"] = joint.axes.tolist()
+    if np.isfinite(joint.bounds).all():
+        table["limits_deg"] = np.degrees(joint.bounds).round(3).tolist()
+        if joint.kind == "ball" and not joint.ellipsoidal:
+            table["box_limits"] = True
+    for key in ("shift_mm", "mass_g"):
+        if getattr(joint, key):
+            table[key] = float(getattr(joint, key))
+    if joint.centre_of_mass.any():
+        table["centre_of_mass"] = joint.centre_of_mass.tolist()
+    if joint.segment != joint.name:
+        table["segment"] = joint.segment
+    if joint.source:
+        table["source"] = joint.source
+    return table
 
 
 def skeleton_from_toml(text: str, where: str) -> Skeleton:

@@ -19,6 +19,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
+from tracking.quads.anchors import anchored_rows
 from tracking.quads.cage import Cage, build_cage, clearance
 from tracking.quads.green import green_coordinates
 from tracking.quads.oriented_quads import QuadPose, QuadRig
@@ -85,6 +86,18 @@ class CageRig:
                 f"{margin:g} mm (worst {depth[worst]:.1f} mm, near quads {', '.join(quads)}); enlarge those quads"
             )
         return np.hstack(green_coordinates(points, self.cage.vertices, self.cage.faces))
+
+    def bind_through(self, anchors: Floats, points: Floats, *, what: str = "anchors") -> Floats:
+        """Compute the (P, 4 Q + F) coordinates of points anywhere near the cage, each through its anchor inside.
+
+        Raises:
+            InputError: an anchor lies outside the cage.
+        """
+        inside = self.bind(anchors, what=what)
+        free = np.flatnonzero((anchors != points).any(axis=1))
+        room = 1e-6 * float(np.linalg.norm(np.ptp(self.cage.vertices, axis=0)))
+        inside[free] = anchored_rows(self.cage, anchors[free], points[free], step=room)[0]
+        return inside
 
     def carriers(self, pose: QuadPose) -> Floats:
         """Return the (4 Q + F, 3) carriers in a pose: cage vertices, then stretched normals, mm and 1."""

@@ -12,7 +12,7 @@ from capture.raycasting import open3d
 from tracking.quads.cage import clearance
 from tracking.quads.deformation import CageRig
 
-__all__ = ["STEP_VERTICES", "Template", "coarse_template", "thinned"]
+__all__ = ["STEP_VERTICES", "Template", "coarse_anchored", "coarse_template", "thinned"]
 
 STEP_VERTICES = 1000
 """Vertices of the template of the solver's coarse steps."""
@@ -46,6 +46,18 @@ def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 25
         return template
     spread = None if template.spread is None else template.spread[cKDTree(template.vertices).query(points)[1]]
     return Template(points, faces, cage_rig.bind(points, what="template vertices"), spread)
+
+
+def coarse_anchored(cage_rig: CageRig, template: Template, anchors: Floats, *, vertices: int = 2500) -> Template:
+    """Return a template that hangs on anchors (V, 3) with about this many vertices, anchored as those nearby are."""
+    if len(template.vertices) <= vertices:
+        return template
+    points, faces = thinned(template.vertices, template.faces, vertices)
+    near = np.asarray(cKDTree(template.vertices).query(points)[1], np.int64)
+    moved = points - (template.vertices - anchors)[near]
+    outside = clearance(moved, cage_rig.cage)[0] <= 0.2 * clearance(anchors[near], cage_rig.cage)[0]
+    moved[outside] = anchors[near[outside]]
+    return Template(points, faces, cage_rig.bind_through(moved, points, what="anchors of the template"))
 
 
 def thinned(points: Floats, faces: Ints, vertices: int) -> tuple[Floats, Ints]:

@@ -13,7 +13,7 @@ from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.names import natural_key
 
-__all__ = ["SUFFIXES", "UPRIGHT", "mesh_paths", "mesh_volume", "raw_mesh", "read_mesh", "require_closed"]
+__all__ = ["SUFFIXES", "UPRIGHT", "joined", "mesh_paths", "mesh_volume", "raw_mesh", "read_mesh", "require_closed"]
 
 _LARGEST_MB = 500
 SUFFIXES = (".ply", ".obj", ".stl", ".glb", ".gltf", ".off")
@@ -67,7 +67,7 @@ def read_mesh(path: Path | str, *, unit_mm: float = 1.0, up: str = "z") -> tuple
         raise InputError(f"{path}: no such file")
     vertices, faces = _loaded(path)
     vertices = unit_mm * vertices @ UPRIGHT[up].T
-    return _joined(vertices, faces)
+    return joined(vertices, faces)
 
 
 def raw_mesh(path: Path) -> tuple[int, Ints]:
@@ -91,7 +91,7 @@ def _loaded(path: Path) -> tuple[Floats, Ints]:
     return vertices, faces
 
 
-def _joined(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
+def joined(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
     """Join vertices at one place (files of separate triangles, seams of texture), drop those of no triangle."""
     size = float(np.ptp(vertices, axis=0).max())
     keys = np.round(vertices / max(1e-7 * size, 1e-300)).astype(np.int64)

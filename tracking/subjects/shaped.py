@@ -2,12 +2,7 @@
 
 The quads go along with the lengthened skeleton, and the cage of the built-in body with them. Where that carries the
 built-in template is inside the new cage and has Green coordinates there; the flesh of the new body may lie outside. So
-a vertex x is bound through its place a inside (its anchor)::
-
-    row(x) = row(a) + (x - a) . d row / d a
-
-which carries its offset from the anchor with the local deformation of the cage: exact at rest, and for any offset where
-the cage moves by an affine map.
+a vertex is bound through its place inside (`tracking.quads.anchors`).
 """
 
 from __future__ import annotations
@@ -23,11 +18,11 @@ from skeleton.actors.actor import Actor, build_actor, thickened
 from skeleton.bodies import load_body
 from skeleton.tree.joint_tree import Pose, Skeleton
 from tracking.priors.scaling import builtin_prior_for
+from tracking.quads.anchors import anchored_rows
 from tracking.quads.attachment import attach_alike, attach_posed_quads
 from tracking.quads.body_rig import MARGIN, reference_coordinates
 from tracking.quads.cage import Cage, clearance
 from tracking.quads.deformation import CageRig
-from tracking.quads.green import green_coordinates
 from tracking.quads.oriented_quads import QuadRig
 from tracking.quads.placement import Enclosure, drawn_in
 from tracking.quads.template import Template
@@ -195,15 +190,7 @@ class _Stretch:
         room = 0.3 * MARGIN * float(np.linalg.norm(np.ptp(cage.vertices, axis=0)))
         enclosure = Enclosure(rig, cage, clearance(places, cage)[0], np.zeros_like(rig.extents))
         anchors = drawn_in(places, enclosure, room, what=f"body '{rig.name}'")[0]
-        step = 1e-3 * room
-        rows = np.hstack(green_coordinates(anchors, cage.vertices, cage.faces))
-        gradients = np.stack(
-            [
-                (np.hstack(green_coordinates(anchors + step * axis, cage.vertices, cage.faces)) - rows) / step
-                for axis in np.eye(3)
-            ]
-        )
-        return rows + np.einsum("pi,ipc->pc", points - anchors, gradients), gradients
+        return anchored_rows(cage, anchors, points, step=1e-3 * room)
 
 
 def _posed(shape: BodyShape) -> tuple[Skeleton, Pose]:

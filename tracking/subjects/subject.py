@@ -32,7 +32,7 @@ from tracking.quads.cage import Cage, build_cage
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
-from tracking.quads.template import STEP_VERTICES, Template, coarse_template
+from tracking.quads.template import STEP_VERTICES, Template, coarse_anchored, coarse_template
 from tracking.subjects.body_points import BodyPoints
 from tracking.subjects.mesh_files import raw_mesh
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
@@ -55,7 +55,7 @@ class Subject:
 
     Attributes:
         name: for people.
-        body: built-in body it was made from.
+        body: built-in body it was made from, or its own name.
         cage_rig: quads and cage, in the cage's pose.
         template: mesh bound to the cage, as it is written out.
         outline_template: the same surface with fewer vertices, which the solver matches to outlines.
@@ -66,6 +66,8 @@ class Subject:
         bones: the skeleton inside, in the cage's pose.
         step_template: the surface with still fewer vertices, for the solver's coarse steps.
         points: points that the recording's files of 2D points mark, None where it has none.
+        anchors: (V + J, 3) places inside the cage that carry the template's vertices and the joints; None where each
+            carries itself.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Subject:
     bones: SubjectSkeleton
     step_template: Template
     points: BodyPoints | None = None
+    anchors: Floats | None = None
 
 
 def builtin_subject(
@@ -129,11 +132,23 @@ def make_subject(
     markers: tuple[tuple[str, ...], Ints],
     joint_points: Floats,
     bones: SubjectSkeleton,
+    anchors: Floats | None = None,
 ) -> Subject:
-    """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them."""
+    """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them.
+
+    Or that holds their ``anchors`` (V + J, 3).
+    """
     cage_rig = CageRig(enclosure.rig, enclosure.cage)
-    template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
-    outline = coarse_template(cage_rig, template)
+    count = len(vertices)
+    if anchors is None:
+        template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
+        outline, step = coarse_template(cage_rig, template), None
+        joint_binding = cage_rig.bind(joint_points, what="joints")
+    else:
+        rows = cage_rig.bind_through(anchors, np.concatenate([vertices, joint_points]), what="anchors of the template")
+        template, joint_binding = Template(vertices, faces, rows[:count]), rows[count:]
+        outline = coarse_anchored(cage_rig, template, anchors[:count])
+        step = coarse_anchored(cage_rig, template, anchors[:count], vertices=STEP_VERTICES)
     return Subject(
         name,
         bones.body,
@@ -145,9 +160,10 @@ def make_subject(
         markers[1],
         tuple(bones.skeleton.landmark_names),
         joint_points,
-        cage_rig.bind(joint_points, what="joints"),
+        joint_binding,
         bones,
-        coarse_template(cage_rig, outline, vertices=STEP_VERTICES),
+        step or coarse_template(cage_rig, outline, vertices=STEP_VERTICES),
+        anchors=anchors,
     )
 
 
@@ -170,6 +186,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
         bones=subject.bones.scaled(scale),
         step_template=_scaled(subject.step_template, scale, columns),
         points=None if subject.points is None else subject.points.scaled(len(rig), scale),
+        anchors=None if subject.anchors is None else subject.anchors * scale,
     )
 
 
@@ -197,6 +214,7 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
             marker_vertices=subject.marker_vertices,
             joint_names=np.array(subject.joint_names, dtype=np.str_),
             joint_points=subject.joint_points,
+            **({} if subject.anchors is None else {"anchors": subject.anchors}),
         )
     return folder
 
@@ -222,6 +240,10 @@ def _from_folder(folder: Path) -> Subject:
         if markers[1].shape != (len(markers[0]),) or not ((markers[1] >= 0) & (markers[1] < len(vertices))).all():
             raise InputError(f"{folder / 'points.npz'}: its markers name vertices that are not there; {_AGAIN}")
         name = checked_name(points["name"].item(), f"{folder / 'points.npz'}: the subject")
+        anchors = None
+        if "anchors" in points:
+            wanted = (len(vertices) + len(joints), 3)
+            anchors = shaped(points["anchors"], wanted, f"{folder / 'points.npz'}: anchors").copy()
     count, faces = raw_mesh(folder / "template.ply")
     if count != len(vertices):
         raise InputError(
@@ -240,5 +262,5 @@ def _from_folder(folder: Path) -> Subject:
         cage = build_cage(rig)
         return make_subject(
             name, Enclosure(rig, cage, np.zeros(0), np.zeros_like(rig.extents)), vertices, faces, prior, markers,
-            joints, bones,
+            joints, bones, anchors,
         )  # fmt: skip
