@@ -21,38 +21,50 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
+from benchmarks.animals.drawn_animals import ANIMALS, drawn_plan, moving_drawn
 from benchmarks.animals.moving_skin import MovingSkin
 from benchmarks.animals.rat import moving_rat
 from benchmarks.crane.sequence import data_folder
 from calibration.foundation.arrays import Floats
 from tracking.adapting.scale_search import make_solver
-from tracking.own_bodies.joints_file import load_joints
+from tracking.own_bodies.joints_file import BodyPlan, load_joints
 from tracking.own_bodies.making import own_subject
 from tracking.own_bodies.mending import mended
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.tracker import Tracker
-from tracking.subjects.subject import Subject, load_subject, save_subject
 from tracking.subjects.mesh_files import joined
+from tracking.subjects.subject import Subject, load_subject, save_subject
 
 HERE = Path(__file__).parent / "animals"
-MOTIONS = {"rat": ("walk", "turn", "rear")}
+MOTIONS = {"rat": ("walk", "turn", "rear"), **dict.fromkeys(ANIMALS, ("walk", "play"))}
 RIGHT = 0.04
 
 
 def moving(animal: str, motion: str, frames: int, data: Path) -> MovingSkin:
     """Return an animal through a motion."""
+    if animal in ANIMALS:
+        return moving_drawn(animal, motion, frames)
     return moving_rat(data / "rat_model", motion, frames)
+
+
+def plan_of(animal: str) -> BodyPlan:
+    """Return the joints of an animal, mm: those of a drawn one as a person would place them, else of its file."""
+    if animal in ANIMALS:
+        return drawn_plan(animal)
+    plan = load_joints(HERE / f"{animal}.toml")
+    return plan.moved(1000.0 * plan.places)
 
 
 def made(animal: str, skin: MovingSkin, folder: Path) -> tuple[Subject, np.ndarray]:
     """Make the subject as `vivarig subject` does; return it and the skin's vertex that each of its vertices is."""
-    plan = load_joints(HERE / f"{animal}.toml")
-    plan = plan.moved(1000.0 * plan.places)
+    plan = plan_of(animal)
     vertices, faces = joined(skin.rest, skin.faces)
     subject, check = own_subject(folder / animal, vertices, faces, plan, f"{animal}.obj")
     for note in check.notes:
         print(f"  {note}")
-    print(f"  {100 * check.outside:.0f} % of the vertices hang on the cage by anchors, by up to {check.outside_mm:.0f} mm")
+    print(
+        f"  {100 * check.outside:.0f} % of the vertices hang on the cage by anchors, by up to {check.outside_mm:.0f} mm"
+    )
     save_subject(subject, folder / animal)
     closed = mended(vertices, faces, animal)
     return load_subject(str(folder / animal)), np.asarray(cKDTree(skin.rest).query(closed.vertices)[1])
@@ -104,7 +116,8 @@ def main() -> None:
                 print(
                     f"  {motion:<8} same vertex {100 * errors.mean():.2f} % of body length (median "
                     f"{100 * np.median(errors):.2f}, worst frame {100 * errors.max():.2f}); trusted "
-                    f"{np.mean(trust == 0):.2f}, trusted and right {right[-1].mean():.2f}; overlap {np.nanmean(agreement):.3f}",
+                    f"{np.mean(trust == 0):.2f}, trusted and right {right[-1].mean():.2f}; overlap "
+                    f"{np.nanmean(agreement):.3f}",
                     flush=True,
                 )
             result |= {

@@ -37,7 +37,9 @@ class Skin:
         turn = rotations @ np.swapaxes(self.rotations, -1, -2)
         shift = positions - np.einsum("tbij,bj->tbi", turn, self.places)
         mixed = np.einsum("vb,tbij->tvij", self.weights, turn, optimize=True)
-        return np.asarray(np.einsum("tvij,vj->tvi", mixed, self.vertices) + np.einsum("vb,tbi->tvi", self.weights, shift))
+        return np.asarray(
+            np.einsum("tvij,vj->tvi", mixed, self.vertices) + np.einsum("vb,tbi->tvi", self.weights, shift)
+        )
 
     def bodies(self, model: Articulation) -> Ints:
         """(B,) the model's segments that the bones are."""

@@ -1,4 +1,4 @@
-"""The rat skin of `rat_model` (65 bones, not our rat), moved by its own weights and by joint angles of its own model."""
+"""The rat skin of `rat_model` (65 bones, not our rat), moved by its own weights and joint angles of its own model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.animals.mujoco_skin import read_skin
 from benchmarks.animals.moving_skin import MovingSkin
+from benchmarks.animals.mujoco_skin import read_skin
 from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import rotation_from_vector
 from skeleton.model_files.mujoco import read_mujoco

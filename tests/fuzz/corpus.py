@@ -50,6 +50,7 @@ from skeleton.pose_spaces.principal_geodesics import PoseSpace, load_pose_space,
 from skeleton.pose_spaces.rotation_tree import RotationTree
 from tracking.beads.store import load_maps, load_tracks
 from tracking.beads.xmalab_files import read_deeplabcut, read_points_2d, read_points_3d, read_rigid_body
+from tracking.own_bodies.joints_file import load_joints
 from tracking.points.files import read_image_points
 from tracking.points.naming import load_point_names
 from tracking.priors.cmu import FILE, load_cmu
@@ -371,6 +372,14 @@ def _subjects() -> None:
     )
     READERS["prior"] = Reader("a.npz", prior, read_prior, ("load_prior", "read_npz"))
     READERS["cmu table"] = Reader("cmu", _cmu_table, lambda p: load_cmu(p).motion(0), ("load_cmu",))
+    READERS["joints"] = Reader("joints.toml", _joints, lambda p: load_joints(p).places, ("load_joints",))
+
+
+def _joints(path: Path) -> None:
+    path.write_text(
+        '[joints]\nroot = { at = [0.0, 0.0, 1.0] }\nleg = { at = [0.1, 0.2, 0.5], parent = "root", range_deg = 40 }\n'
+        'paw = { at = [0.1, 0.2, 0.0], parent = "leg" }\nnose = { at = [1.0, 0.0, 1.0], parent = "root" }\n'
+    )
 
 
 def _cmu_table(path: Path) -> None:

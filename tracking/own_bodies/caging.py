@@ -76,8 +76,8 @@ def caged(layout: Layout) -> Caged:
     """Build the cage of a layout.
 
     Raises:
-        CageFailure: the quads of a branching region do not come into convex position, or parts of the cage cross, however
-            small the quads are.
+        CageFailure: the quads of a branching region do not come into convex position, or parts of the cage cross,
+            however small the quads are.
     """
     first = layout.rig
     rig = first
@@ -95,8 +95,8 @@ def caged(layout: Layout) -> Caged:
         rig = shrunk(rig, _both_sides(rig, faults[~small]), 0.9)
     names = ", ".join(rig.quad_names[quad] for quad in faults[:5])
     raise CageFailure(
-        f"'{rig.name}': the cage crosses itself at {names}, however small its quads are there; do two limbs touch, or do "
-        "bones of joints.toml pass through each other? move those joints apart, or take a mesh with limbs apart",
+        f"'{rig.name}': the cage crosses itself at {names}, however small its quads are there; do two limbs touch, or "
+        "do bones of joints.toml pass through each other? move those joints apart, or take a mesh with limbs apart",
         rig,
         faults,
     )
@@ -165,8 +165,8 @@ def _convex(rig: QuadRig, region: Region) -> QuadRig:
         return rig
     names = ", ".join(rig.quad_names[quad] for quad in faults)
     raise CageFailure(
-        f"'{rig.name}': the bones that meet at '{region.name}' do not spread: {names} lie between the others; move those "
-        "joints outwards, or hang them on another joint",
+        f"'{rig.name}': the bones that meet at '{region.name}' do not spread: {names} lie between the others; move "
+        "those joints outwards, or hang them on another joint",
         rig,
         np.array(faults, np.int64),
     )

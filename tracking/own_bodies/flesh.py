@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import binary_fill_holes, distance_transform_edt
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from calibration.foundation.arrays import Bools, Floats, Ints
-from capture.raycasting import SurfaceScene
 
-__all__ = ["Flesh"]
+__all__ = ["Flesh", "on_skin", "piece_distances"]
 
 ACROSS = 150
 """Cubes along the longest side of the mesh, about."""
@@ -30,7 +30,7 @@ class Flesh:
         low: (3,) corner of the grid, mm. side: of a cube, mm.
         number: (X, Y, Z) index of each cube of flesh, -1 elsewhere.
         middles: (N, 3) of the cubes of flesh, mm.
-        depth: (N,) distance of the middles from the skin, mm; 0 outside.
+        depth: (N,) distance of the middles from the cubes of the skin, mm; 0 in those.
         vertices: (V, 3) the mesh. cube_of_vertex: (V,) the cube each vertex lies in.
         graph: (N, N) lengths of the ways between neighbouring cubes.
     """
@@ -50,16 +50,13 @@ class Flesh:
         side = float(np.ptp(vertices, axis=0).max()) / ACROSS
         low = vertices.min(axis=0) - 1.5 * side
         counts = np.ceil((vertices.max(axis=0) + 1.5 * side - low) / side).astype(int)
-        axes = [low[k] + side * (np.arange(counts[k]) + 0.5) for k in range(3)]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-        distance = SurfaceScene([(vertices, faces)]).signed_distances(grid)
-        held: Bools = (distance < 0).reshape(counts)
-        skin = _cells(_on_skin(vertices, faces, 0.5 * side), low, side)
-        held[tuple(skin.T)] = True
+        skin = np.zeros(tuple(counts), np.bool_)
+        skin[tuple(_cells(on_skin(vertices, faces, 0.5 * side), low, side).T)] = True
+        held: Bools = binary_fill_holes(skin)
         number = np.full(tuple(counts), -1, np.int64)
         number[held] = np.arange(int(held.sum()))
-        depth = np.maximum(-distance.reshape(tuple(counts))[held], 0.0)
-        middles = grid.reshape(*counts, 3)[held]
+        depth = side * distance_transform_edt(held & ~skin)[held]
+        middles = low + side * (np.argwhere(held) + 0.5)
         cubes = number[tuple(_cells(vertices, low, side).T)]
         return cls(low, side, number, middles, depth, vertices, cubes, _graph(number, side))
 
@@ -69,7 +66,7 @@ class Flesh:
         found = self.number[tuple(cells.T)]
         for index in np.flatnonzero(found < 0):
             found[index] = int(np.argmin(np.sum((self.middles - points[index]) ** 2, axis=1)))
-        return found
+        return np.asarray(found, np.int64)
 
     def owners(self, starts: Floats, ends: Floats) -> tuple[Ints, Floats]:
         """Which of S straight pieces each cube of flesh hangs on, (N,), and how long the way to it is, (N,) mm.
@@ -121,7 +118,7 @@ def _cells(points: Floats, low: Floats, side: float) -> Ints:
     return np.asarray(np.floor((points - low) / side), np.int64)
 
 
-def _on_skin(vertices: Floats, faces: Ints, step: float) -> Floats:
+def on_skin(vertices: Floats, faces: Ints, step: float) -> Floats:
     """Points on all triangles, no further apart than ``step`` mm, vertices included."""
     points = [vertices]
     corner = vertices[faces]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +12,21 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from capture.raycasting import SurfaceScene
+from skeleton.bodies import BODIES
 from skeleton.bodies.marker_sets import MarkerSet
 from tracking.own_bodies.anchoring import anchors_of, axis_pieces, inward
-from tracking.own_bodies.caging import CageFailure, Caged, laid_and_caged
+from tracking.own_bodies.caging import Caged, CageFailure, laid_and_caged
 from tracking.own_bodies.flesh import Flesh
 from tracking.own_bodies.joint_ranges import attachment_of, default_prior, skeleton_of
 from tracking.own_bodies.joints_file import BodyPlan
-from tracking.own_bodies.mending import mended
+from tracking.own_bodies.mending import Mended, mended
 from tracking.own_bodies.picture import draw_body
 from tracking.own_bodies.quad_layout import Layout, lay_out
 from tracking.quads.body_rig import MARGIN
 from tracking.quads.cage import clearance
 from tracking.quads.oriented_quads import save_quad_rig
 from tracking.quads.placement import Enclosure
+from tracking.quads.template import thinned
 from tracking.subjects.skeleton import SubjectSkeleton
 from tracking.subjects.subject import Subject, make_subject
 
@@ -33,12 +35,14 @@ __all__ = ["PICTURE", "OwnBodyCheck", "own_subject"]
 PICTURE = "body.png"
 NEAR, TIP_NEAR = 0.015, 0.04
 """How far outside the mesh a joint, or an end of the body, may be given, as a share of the mesh's diagonal."""
-IN_AIR = 0.6
+IN_AIR = 0.4
 """Share of a bone's length outside the mesh from which on the joints do not belong to it."""
 FAR = 0.3
 """Flesh whose way to the nearest bone is longer than this share of the diagonal has no joint of its own."""
 FEET = 0.05
 """Ends of the body this share of the height above the lowest one stand on the floor."""
+MOST_VERTICES = 12_000
+"""A mesh of more is thinned out: the tracker matches 2,500 of them, and each is written in every frame."""
 MARKERS = 4
 """Virtual markers per bone."""
 MARKER_SD = 0.006
@@ -74,7 +78,7 @@ def own_subject(folder: Path, vertices: Floats, faces: Ints, plan: BodyPlan, wha
         InputError: the mesh cannot be mended, joints lie outside it, or no cage can be built.
     """
     name = folder.resolve().name
-    closed = mended(vertices, faces, what)
+    closed = _thinned(mended(vertices, faces, what), what)
     turn, shift = _upright_frame(closed.vertices, plan)
     points = closed.vertices @ turn.T + shift
     plan = plan.moved(plan.places @ turn.T + shift)
@@ -82,9 +86,9 @@ def own_subject(folder: Path, vertices: Floats, faces: Ints, plan: BodyPlan, wha
     size = float(np.linalg.norm(np.ptp(points, axis=0)))
     folder.mkdir(parents=True, exist_ok=True)
     picture = folder / PICTURE
-    plan, moved = _joints_inside(plan, points, closed.faces, size, picture, what)
-    notes += moved
     flesh = Flesh.of(points, closed.faces)
+    plan, moved = _joints_inside(plan, flesh, closed.faces, size, picture, what)
+    notes += moved
     notes += _far_flesh(plan, flesh, size)
     try:
         layout, found = laid_and_caged(
@@ -110,22 +114,32 @@ def own_subject(folder: Path, vertices: Floats, faces: Ints, plan: BodyPlan, wha
     return subject, check
 
 
+def _thinned(closed: Mended, what: str) -> Mended:
+    """Thin out a mesh with more vertices than details."""
+    if len(closed.vertices) <= MOST_VERTICES:
+        return closed
+    points, faces = thinned(closed.vertices, closed.faces, MOST_VERTICES)
+    note = f"thinned out from {len(closed.vertices)} to {len(points)} vertices"
+    again = mended(points, faces, what)
+    return replace(again, notes=(*closed.notes, note, *again.notes))
+
+
 def _assembled(
     name: str, points: Floats, faces: Ints, plan: BodyPlan, flesh: Flesh, layout: Layout, found: Caged, size: float
 ) -> tuple[Subject, Floats]:
     """Bind the mesh, hang the quads on the skeleton, and say how far each vertex stands out of the cage (V,), mm."""
     room = 0.3 * MARGIN * size
     anchors = anchors_of(found.rig, found.cage, flesh, faces, room=room)
-    skeleton = skeleton_of(plan, name, feet=FEET * float(np.ptp(points[:, 2])))
+    # A subject may be called like a built-in body; its skeleton is another.
+    body = f"{name} (own)" if name in BODIES else name
+    skeleton = skeleton_of(plan, body, feet=FEET * float(np.ptp(points[:, 2])))
     prior = default_prior(attachment_of(layout, found.rig, plan, skeleton), plan)
     joints = skeleton.landmarks(skeleton.forward(skeleton.rest()))[1][0]
     starts, ends = axis_pieces(found.rig)
     piece = flesh.owners(starts, ends)[0][flesh.cubes(joints)]
     held = inward(joints, starts[piece], ends[piece], found.cage, room)
     names, which, markers = _markers(plan, flesh, MARKER_SD * size)
-    bones = SubjectSkeleton(
-        name, dict.fromkeys(skeleton.joint_names, 1.0), skeleton.rest()[0], markers, skeleton
-    )
+    bones = SubjectSkeleton(body, dict.fromkeys(skeleton.joint_names, 1.0), skeleton.rest()[0], markers, skeleton)
     enclosure = Enclosure(found.rig, found.cage, clearance(points, found.cage)[0], np.zeros_like(found.rig.extents))
     subject = make_subject(
         name, enclosure, points, faces, prior, (names, which), joints, bones, np.concatenate([anchors, held])
@@ -152,9 +166,10 @@ def _upright_frame(vertices: Floats, plan: BodyPlan) -> tuple[Floats, Floats]:
 
 
 def _joints_inside(
-    plan: BodyPlan, vertices: Floats, faces: Ints, size: float, picture: Path, what: str
+    plan: BodyPlan, flesh: Flesh, faces: Ints, size: float, picture: Path, what: str
 ) -> tuple[BodyPlan, list[str]]:
     """Draw joints that lie just outside into the mesh; refuse those that lie far outside, and bones in the air."""
+    vertices = flesh.vertices
     scene = SurfaceScene([(vertices, faces)])
     away = scene.signed_distances(plan.places)
     ends = np.array([not children for children in plan.children])
@@ -164,8 +179,8 @@ def _joints_inside(
         told = ", ".join(f"{plan.names[joint]} ({away[joint]:.1f} mm off)" for joint in bad[:4])
         more = f" and {len(bad) - 4} more" if len(bad) > 4 else ""
         message = (
-            f"{what}: {len(bad)} of {len(plan)} joints lie outside the mesh: {told}{more}; places in joints.toml are in "
-            "the units and axes of the mesh file"
+            f"{what}: {len(bad)} of {len(plan)} joints lie outside the mesh: {told}{more}; places in joints.toml are "
+            "in the units and axes of the mesh file"
         )
     else:
         for parent, child in plan.bones:
@@ -183,10 +198,9 @@ def _joints_inside(
     outside = np.flatnonzero(away > 0)
     places = plan.places.copy()
     if len(outside):
-        flesh = Flesh.of(vertices, faces)
         places[outside] = flesh.middles[flesh.cubes(places[outside])]
-    told = [f"{plan.names[joint]} lay {away[joint]:.1f} mm outside and was drawn in" for joint in outside]
-    return plan.moved(places), told
+    notes = [f"{plan.names[joint]} lay {away[joint]:.1f} mm outside and was drawn in" for joint in outside]
+    return plan.moved(places), notes
 
 
 def _far_flesh(plan: BodyPlan, flesh: Flesh, size: float) -> list[str]:

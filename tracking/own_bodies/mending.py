@@ -6,17 +6,25 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import binary_fill_holes, gaussian_filter
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+from skimage.measure import marching_cubes
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
+from tracking.own_bodies.flesh import on_skin
 from tracking.subjects.mesh_files import require_closed
 
 __all__ = ["Mended", "mended"]
 
 CRUMB = 0.05
 """Parts whose bounding box has a diagonal below this share of the largest part's are eyes, teeth and noise: dropped."""
+TOUCHING = 0.02
+"""Parts whose skins come nearer than this share of the larger one's diagonal belong together."""
+WRAP = 220
+"""Cubes along the longest side of parts that are wrapped."""
 MOST_FINS = 0.01
 """Share of edges with more than two triangles up to which they are cut out."""
 SMALL_HOLE = 0.15
@@ -45,16 +53,14 @@ def mended(vertices: Floats, faces: Ints, what: str) -> Mended:
     Raises:
         InputError: it holds two bodies, a large hole, or edges with more than two faces; the place is named.
     """
-    notes: list[str] = []
-    faces, crumbs = _largest(vertices, faces, what)
-    if crumbs:
-        notes.append(f"{crumbs} loose crumbs dropped")
+    came = len(vertices)
+    vertices, faces, notes = _one_body(vertices, faces, what)
     faces, fins = _without_fins(vertices, _without_doubles(faces), what)
     if fins:
         notes.append(f"{fins} edges with more than two triangles cut out")
     used, inverse = np.unique(faces, return_inverse=True)
     points, triangles = vertices[used], np.asarray(inverse.reshape(-1, 3), np.int64)
-    kept = np.asarray(used, np.int64)
+    kept = np.asarray(used, np.int64) if len(vertices) == came else np.full(len(used), -1)
     triangles = _turned_alike(triangles)
     points, triangles, holes = _filled(points, triangles, what)
     if holes:
@@ -68,26 +74,57 @@ def _edges(faces: Ints) -> Ints:
     return np.asarray(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2))
 
 
-def _largest(vertices: Floats, faces: Ints, what: str) -> tuple[Ints, int]:
-    """Faces of the largest part, and how many crumbs were left out."""
+def _parts(vertices: Floats, faces: Ints) -> list[Ints]:
+    """Faces of each part that hangs together, the largest first."""
     ends = _edges(faces)
     graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(vertices),) * 2)
     label = connected_components(graph, directed=False)[1][faces[:, 0]]
-    names, counts = np.unique(label, return_counts=True)
-    sizes = np.array([float(np.linalg.norm(np.ptp(vertices[faces[label == name]].reshape(-1, 3), axis=0))) for name in names])
-    largest = int(np.argmax(sizes))
-    boxes = [(vertices[faces[label == n]].min(axis=(0, 1)), vertices[faces[label == n]].max(axis=(0, 1))) for n in names]
-    for index in np.flatnonzero(sizes > CRUMB * sizes[largest]):
-        if index == largest:
-            continue
-        low, high = boxes[index]
-        middle = np.round(0.5 * (low + high), 1).tolist()
-        raise InputError(
-            f"{what}: holds two parts that do not hang together: one of {sizes[largest]:.0f} mm and one of "
-            f"{sizes[index]:.0f} mm around {middle} mm; give one body, in one piece (join its parts, or cut off what is "
-            "not body)"
-        )
-    return faces[label == names[largest]], len(names) - 1
+    parts = [faces[label == name] for name in np.unique(label)]
+    return sorted(parts, key=lambda part: -_reach(vertices, part))
+
+
+def _reach(vertices: Floats, part: Ints) -> float:
+    return float(np.linalg.norm(np.ptp(vertices[part].reshape(-1, 3), axis=0)))
+
+
+def _one_body(vertices: Floats, faces: Ints, what: str) -> tuple[Floats, Ints, list[str]]:
+    """One part of those that came: crumbs dropped, parts that overlap wrapped by one skin."""
+    first, *others = _parts(vertices, faces)
+    size = _reach(vertices, first)
+    large = [part for part in others if _reach(vertices, part) > CRUMB * size]
+    notes = [f"{len(others) - len(large)} loose crumbs dropped"] if len(others) > len(large) else []
+    if not large:
+        return vertices, first, notes
+    tree = cKDTree(vertices[np.unique(first)])
+    for part in large:
+        gap = float(np.min(tree.query(vertices[np.unique(part)])[0]))
+        if gap > TOUCHING * size:
+            middle = np.round(vertices[part].reshape(-1, 3).mean(axis=0), 1).tolist()
+            raise InputError(
+                f"{what}: holds two bodies, one of {size:.0f} mm and {gap:.0f} mm beside it one of "
+                f"{_reach(vertices, part):.0f} mm around {middle} mm; give one body alone"
+            )
+    points, triangles = _wrapped(vertices, np.concatenate([first, *large]))
+    notes.append(f"{1 + len(large)} parts that touch were wrapped by one skin of {len(points)} vertices")
+    return points, triangles, notes
+
+
+def _wrapped(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
+    """One skin around all parts: what cannot be reached from outside is body."""
+    used = np.unique(faces)
+    side = float(np.ptp(vertices[used], axis=0).max()) / WRAP
+    low = vertices[used].min(axis=0) - 3 * side
+    counts = np.ceil((vertices[used].max(axis=0) + 3 * side - low) / side).astype(int)
+    solid = np.zeros(tuple(counts), np.bool_)
+    solid[tuple(np.floor((on_skin(vertices, faces, 0.5 * side) - low) / side).astype(int).T)] = True
+    field = gaussian_filter(binary_fill_holes(solid).astype(np.float32), 0.8)
+    points, triangles, _, _ = marching_cubes(field, 0.6)
+    points = low + side * (points.astype(np.float64) + 0.5)
+    return _only_largest(points, np.asarray(triangles[:, ::-1], np.int64))
+
+
+def _only_largest(vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
+    return vertices, _parts(vertices, faces)[0]
 
 
 def _without_doubles(faces: Ints) -> Ints:
@@ -128,9 +165,7 @@ def _without_fins(vertices: Floats, faces: Ints, what: str) -> tuple[Ints, int]:
     """Cut out the triangles around edges that have more than two, leaving holes; and how many such edges there were."""
     count = 0
     for _ in range(20):
-        edges, owner, uses = np.unique(
-            np.sort(_edges(faces), axis=1), axis=0, return_inverse=True, return_counts=True
-        )
+        edges, uses = np.unique(np.sort(_edges(faces), axis=1), axis=0, return_counts=True)
         fins = uses > 2
         if not fins.any():
             return faces, count
@@ -143,7 +178,7 @@ def _without_fins(vertices: Floats, faces: Ints, what: str) -> tuple[Ints, int]:
             )
         bad = np.unique(edges[fins])
         faces = faces[~np.isin(faces, bad).any(axis=1)]
-        faces = _largest(vertices, faces, what)[0]
+        faces = _parts(vertices, faces)[0]
     raise InputError(f"{what}: edges with more than two triangles cannot be mended; remove inner walls first")
 
 

@@ -36,7 +36,7 @@ def draw_body(
     wrong: Sequence[Floats] = (),
     title: str = "",
 ) -> None:
-    """Draw a mesh (V, 3), mm, z up, with joints, quads and circled places where something is wrong, to an image file."""
+    """Draw a mesh (V, 3), mm, z up, with joints, quads and circled places where something is wrong, to an image."""
     figure = Figure(figsize=(15, 6), layout="constrained")
     FigureCanvasAgg(figure)
     for column, (name, right, up) in enumerate(VIEWS):
@@ -55,21 +55,21 @@ def draw_body(
         figure.savefig(temporary, dpi=90, format="png")
 
 
-def _draw(
-    axes: Any, screen: Floats, vertices: Floats, faces: Ints, plan: BodyPlan | None, rig: QuadRig | None
-) -> None:
+def _draw(axes: Any, screen: Floats, vertices: Floats, faces: Ints, plan: BodyPlan | None, rig: QuadRig | None) -> None:
     flat = vertices @ screen.T
-    axes.add_collection(PolyCollection(flat[faces], facecolors="0.87", edgecolors="none", linewidths=0))
+    axes.add_collection(PolyCollection(list(flat[faces]), facecolors="0.87", edgecolors="none", linewidths=0))
     low, high = flat.min(axis=0), flat.max(axis=0)
     axes.set_xlim(low[0] - 0.05 * (high - low).max(), high[0] + 0.05 * (high - low).max())
     axes.set_ylim(low[1] - 0.05 * (high - low).max(), high[1] + 0.05 * (high - low).max())
     if rig is not None:
         corners = rig.posed_corners(rig.rest) @ screen.T
-        axes.add_collection(PolyCollection(corners, facecolors=(0.2, 0.5, 0.9, 0.12), edgecolors="tab:blue", lw=0.9))
+        axes.add_collection(
+            PolyCollection(list(corners), facecolors=(0.2, 0.5, 0.9, 0.12), edgecolors="tab:blue", lw=0.9)
+        )
     if plan is None:
         return
     places = plan.places @ screen.T
-    axes.add_collection(LineCollection(places[plan.bones], colors="tab:red", linewidths=1.2))
+    axes.add_collection(LineCollection(list(places[plan.bones]), colors="tab:red", linewidths=1.2))
     axes.plot(*places.T, ".", color="tab:red", markersize=5)
     for name, place in zip(plan.names, places, strict=True):
         axes.annotate(name, place, fontsize=5, xytext=(2, 2), textcoords="offset points")

@@ -9,6 +9,7 @@ turned outwards and drawn in: flesh that stands out of the cage then is carried 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -90,14 +91,12 @@ def lay_out(
         centres.append(centre)
         extents.append(sides)
     names = tuple(spot.name for spot in spots)
-    rig = QuadRig(
-        name, names, np.array(rotations), np.array(centres), np.array(extents), regions, _root(plan, spots)
-    )
+    rig = QuadRig(name, names, np.array(rotations), np.array(centres), np.array(extents), regions, _root(plan, spots))
     return Layout(tuple(spots), rig)
 
 
 def _spots(plan: BodyPlan, flesh: Flesh, without: frozenset[str]) -> tuple[list[Spot], dict[int, list[int]]]:
-    """The quads that are wanted, and per bone those on it, from parent to child; a joint's quad is on both its bones."""
+    """The quads that are wanted, and per bone those on it, from parent to child; a joint's is on both its bones."""
     depth = flesh.depth[flesh.cubes(plan.places)]
     spots: list[Spot] = []
     chains: dict[int, list[int]] = {bone: [] for bone in range(len(plan.bones))}
@@ -159,7 +158,7 @@ def _regions(plan: BodyPlan, spots: list[Spot], chains: dict[int, list[int]]) ->
             quads.append(on[0] if plan.bones[bone, 0] == joint else on[-1])
         regions.append(Region(plan.names[joint], tuple(quads)))
     for on in chains.values():
-        for before, after in zip(on[:-1], on[1:], strict=True):
+        for before, after in pairwise(on):
             regions.append(Region(f"{spots[before].name} to {spots[after].name}", (before, after)))
     return tuple(regions)
 
@@ -187,7 +186,7 @@ def trunk_bones(plan: BodyPlan) -> Bools:
             waiting += plan.children[joint]
     # And before: a branching joint on the root's side.
     before = np.zeros(len(plan.bones), np.bool_)
-    for bone, (parent, child) in enumerate(plan.bones.tolist()):
+    for bone, (_, child) in enumerate(plan.bones.tolist()):
         side = {child}
         waiting = [child]
         while waiting:
@@ -230,9 +229,7 @@ def turned(axes: Floats, normal: Floats) -> Floats:
     return np.stack([width, np.cross(normal, width), normal], axis=1)
 
 
-def _box(
-    spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float
-) -> tuple[Floats, Floats]:
+def _box(spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float) -> tuple[Floats, Floats]:
     """Centre and sides of the box around the flesh of a spot's own bones in its plane."""
     vertices = flesh.vertices
     height = (vertices - spot.at) @ spot.normal
@@ -249,9 +246,7 @@ def _box(
     return _boxed(spot.at, axes, low - room, high + room)
 
 
-def _trunk_box(
-    spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float
-) -> tuple[Floats, Floats]:
+def _trunk_box(spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float) -> tuple[Floats, Floats]:
     """Centre and sides of the box around the trunk: the deepest place of its plane, and what lies around that.
 
     Which flesh of a trunk hangs on a limb is anybody's guess; thighs that lie at its sides are left out.
@@ -274,9 +269,7 @@ def _trunk_box(
     return _boxed(middle, axes, low - room, high + room)
 
 
-def _end_box(
-    spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float
-) -> tuple[Floats, Floats]:
+def _end_box(spot: Spot, axes: Floats, flesh: Flesh, faces: Ints, own: Bools, room: float) -> tuple[Floats, Floats]:
     """Centre and sides of the quad just beyond the last point of the body, as wide as its last part."""
     away = flesh.vertices[own] - spot.at
     if not len(away):

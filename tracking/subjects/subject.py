@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import trimesh
@@ -204,18 +205,19 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
     save_quad_rig(subject.cage_rig.quads, folder / "cage_quads.toml")
     save_prior(subject.prior, folder / "prior.npz")
     save_subject_skeleton(subject.bones, folder)
+    points: dict[str, Any] = {
+        "name": np.str_(subject.name),
+        "body": np.str_(subject.body),
+        "vertices": subject.template.vertices,
+        "marker_names": np.array(subject.marker_names, dtype=np.str_),
+        "marker_vertices": subject.marker_vertices,
+        "joint_names": np.array(subject.joint_names, dtype=np.str_),
+        "joint_points": subject.joint_points,
+    }
+    if subject.anchors is not None:
+        points["anchors"] = subject.anchors
     with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:
-        np.savez_compressed(
-            stream,
-            name=np.str_(subject.name),
-            body=np.str_(subject.body),
-            vertices=subject.template.vertices,
-            marker_names=np.array(subject.marker_names, dtype=np.str_),
-            marker_vertices=subject.marker_vertices,
-            joint_names=np.array(subject.joint_names, dtype=np.str_),
-            joint_points=subject.joint_points,
-            **({} if subject.anchors is None else {"anchors": subject.anchors}),
-        )
+        np.savez_compressed(stream, **points)
     return folder
 
 

@@ -36,7 +36,7 @@ from tracking.priors.training_poses import (
     poses_from_skeleton,
     reconstruction_error,
 )
-from tracking.quads.attachment import QuadAttachment, attach_alike, attach_quads
+from tracking.quads.attachment import QuadAttachment, attach_alike, attach_posed_quads, attach_quads
 from tracking.quads.body_rig import builtin_attachment
 from tracking.quads.oriented_quads import QuadRig, load_quad_rig
 from tracking.subjects.skeleton import load_subject_skeleton
@@ -216,6 +216,8 @@ def _target(name: str, body: str | None) -> _Target:
     if (path / "cage_quads.toml").is_file():
         rig = load_quad_rig(path / "cage_quads.toml")
         bones = load_subject_skeleton(path)
+        if bones.own is not None:
+            return _Target(rig, attach_posed_quads(rig, bones.skeleton, bones.pose))
         return _Target(rig, attach_alike(rig, bones.skeleton, bones.pose, builtin_attachment(bones.body)))
     if not path.is_file():
         raise InputError(
