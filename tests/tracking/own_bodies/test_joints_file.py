@@ -34,7 +34,7 @@ def test_parents_come_before_children_and_a_file_is_read_as_it_was_written(tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('{ at = [0, 0, 1] }', '{ at = [0, 0, 1], parent = "paw" }', "run in a circle"),
+        ("{ at = [0, 0, 1] }", '{ at = [0, 0, 1], parent = "paw" }', "run in a circle"),
         ('parent = "leg"', 'parent = "lag"', "no joint 'lag'"),
         (', parent = "leg"', "", "2 joints have no parent"),
         ("at = [3, 0, 0]", "at = [3, 0]", "must be 3 numbers"),

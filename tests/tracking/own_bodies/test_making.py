@@ -64,7 +64,7 @@ def test_a_pose_it_never_saw_is_found_from_nothing(made: Subject, lizard: Moving
 
 def test_joints_outside_the_mesh_are_refused_with_a_picture(lizard: MovingSkin, tmp_path: Path) -> None:
     plan = drawn_plan("lizard")
-    with pytest.raises(InputError, match="joints lie outside the mesh: .* units and axes") as caught:
+    with pytest.raises(InputError, match=r"joints lie outside the mesh: .* units and axes") as caught:
         own_subject(tmp_path / "x", lizard.rest, lizard.faces, plan.moved(10 * plan.places), "lizard.obj")
     assert (tmp_path / "x" / "body.png").is_file() and "\n" not in str(caught.value)
 

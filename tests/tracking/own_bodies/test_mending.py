@@ -17,7 +17,8 @@ def ball(radius: float = 10.0, at: tuple[float, float, float] = (0.0, 0.0, 0.0))
 
 def both(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     starts = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] + s for p, s in zip(parts, starts, strict=False)])
+    faces = [part[1] + start for part, start in zip(parts, starts, strict=False)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate(faces)
 
 
 def is_closed(vertices: np.ndarray, faces: np.ndarray) -> bool:
@@ -59,7 +60,7 @@ def test_parts_that_overlap_get_one_skin() -> None:
 
 
 def test_two_bodies_and_large_holes_are_refused_with_their_place() -> None:
-    with pytest.raises(InputError, match="two bodies, one of .* give one body alone"):
+    with pytest.raises(InputError, match=r"two bodies, one of .* give one body alone"):
         mended(*both(ball(), ball(8.0, (40.0, 0.0, 0.0))), "two")
     vertices, faces = ball()
     with pytest.raises(InputError, match=r"hole \d+ mm across at \[.*\] mm"):
