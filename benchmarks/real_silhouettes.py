@@ -26,13 +26,18 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from benchmarks.camera_checks import camera_checks
+from benchmarks.measuring.broken_masks import broken
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.silhouettes import cage_scores
 from calibration.cameras.rig import save_rig
 from capture.backgrounds.appearance import disc
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import Recording, load_recording, save_recording
+from capture.recordings.video import read_frames
 from capture.silhouettes import segment_recording
+from capture.silhouettes.judging import frame_agreement
+from capture.silhouettes.models import CameraModel
+from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.segment import SilhouetteReport, count_frames, learn_models
 from capture.silhouettes.sheets import contact_sheet
 
@@ -49,6 +54,8 @@ PARTS = (*(key for key, *_ in STRANGERS), "cylinder", "cage", "speed", "checks")
 STRETCH = 80
 #: Single frames spread over the mouse cylinder whose areas are looked at besides.
 SPREAD = 40
+#: Which of its labelled frames have their masks broken on purpose, too.
+_BROKEN = (3, 7)
 LABEL_PX = 4
 AREA_SHARES = (0.002, 0.03)
 
@@ -76,9 +83,10 @@ def iou(found: np.ndarray, true: np.ndarray, unknown: np.ndarray | None = None) 
 
 def stranger_scores(
     data: Path, name: str, every: int, plates: bool, sheet: Path | None, frames: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (T, C) the IoU with true masks, and the agreement that the program itself reports."""
-    scores, said = [], []
+) -> tuple[np.ndarray, list[tuple[float, float]]]:
+    """Return (T, C) the IoU with true masks; and IoU and agreement of silhouettes of one frame broken on purpose."""
+    scores: list[np.ndarray] = []
+    rows: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as scratch:
         recording = linked(data / "stranger" / name, Path(scratch), every=every, plates=plates)
         truth = np.load(data / "stranger" / name / "truth.npz")
@@ -88,17 +96,20 @@ def stranger_scores(
         for start in starts:
             stop = total if frames is None else start + 1
             report = segment_recording(recording, start=start, stop=stop, models=models, workers=2)
-            columns = []
+            found, true = [], []
             for camera in report.names:
-                masks = read_masks(recording.results / "silhouettes.h5", camera)
+                found.append(read_masks(recording.results / "silhouettes.h5", camera))
                 packed = truth[f"masks_{camera}"][start:stop]
-                true = np.unpackbits(packed, axis=2)[:, :, : masks.shape[2]].astype(bool)
-                columns.append([iou(a, b) for a, b in zip(masks, true, strict=True)])
+                true.append(np.unpackbits(packed, axis=2)[:, :, : found[-1].shape[2]].astype(bool))
+            columns = [[iou(a, b) for a, b in zip(*both, strict=True)] for both in zip(found, true, strict=True)]
             scores.append(np.array(columns).T)
-            said.append(report.agreement)
+            if not rows:
+                at = len(found[0]) // 2
+                views, right = [one[at] for one in found], [(one[at], None) for one in true]
+                rows = broken_scores(recording, models, start + at, views, right)
         if sheet is not None:
             contact_sheet(recording if frames is None else recording.from_frame(starts[-1]), sheet)
-    return np.concatenate(scores), np.concatenate(said)
+    return np.concatenate(scores), rows
 
 
 def hand_mask(file: np.lib.npyio.NpzFile, kind: str, camera: str, frame: int, width: int) -> np.ndarray:
@@ -119,6 +130,30 @@ def image_sizes(recording: Recording) -> np.ndarray:
     return np.array([np.prod(camera.size) for camera in recording.need_rig()], dtype=float)
 
 
+def broken_scores(
+    recording: Recording,
+    models: Prepared,
+    frame: int,
+    masks: Sequence[np.ndarray],
+    truth: Sequence[tuple[np.ndarray, np.ndarray | None]],
+) -> list[tuple[float, float]]:
+    """Return the true IoU and the agreement of each view of a frame, as found and broken on purpose.
+
+    ``truth``: the true silhouette of each view (H, W), and what of it is not known.
+    """
+    rig, found = recording.need_rig(), []
+    images = [next(read_frames(one.source, frame, frame + 1))[1] for one in recording.footage]
+    for _, spoilt in broken(masks, np.random.default_rng(0)):
+        doubts = [
+            model.doubt(image, mask) if isinstance(model, CameraModel) else None
+            for model, image, mask in zip(models.models, images, spoilt, strict=True)
+        ]
+        said = frame_agreement(spoilt, doubts, models.models, rig, models.floor)
+        true = [iou(mask, *one) for mask, one in zip(spoilt, truth, strict=True)]
+        found += [(a, float(b)) for a, b in zip(true, said, strict=True) if np.isfinite(b)]
+    return found
+
+
 class CylinderScores:
     """Scores of the mouse cylinder, gathered stretch by stretch."""
 
@@ -126,9 +161,13 @@ class CylinderScores:
         self.labels = json.loads((data / "mouse_cylinder" / "labels.json").read_text())["frames"]
         self.hand = np.load(data / "mouse_cylinder" / "masks.npz")
         self.iou: list[list[float]] = []
-        self.agreement: list[np.ndarray] = []
+        self.broken: list[tuple[float, float]] = []
         self.inside: dict[str, list[int]] = {}
         self.shares: list[np.ndarray] = []
+
+    def hand_made(self, camera: str, frame: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (H, W) the hand-made mask of a view, and what it leaves open."""
+        return tuple(hand_mask(self.hand, kind, camera, frame, width) for kind in ("mask", "unknown"))  # type: ignore[return-value]
 
     def add(self, path: Path, report: SilhouetteReport, start: int, frame: int) -> None:
         """Score a stretch that begins at ``start`` and holds a labelled frame."""
@@ -136,14 +175,12 @@ class CylinderScores:
         row = []
         for camera in report.names:
             mask = read_masks(path, camera, [at])[0]
-            true = hand_mask(self.hand, "mask", camera, frame, mask.shape[1])
-            row.append(iou(mask, true, hand_mask(self.hand, "unknown", camera, frame, mask.shape[1])))
+            row.append(iou(mask, *self.hand_made(camera, frame, mask.shape[1])))
             for name, point in self.labels[str(frame)]["points2d"].get(camera, {}).items():
                 count = self.inside.setdefault(name, [0, 0])
                 count[0] += points_inside(mask, [point])
                 count[1] += 1
         self.iou.append(row)
-        self.agreement.append(report.agreement[at])
         self.shares.append(report.area / mask.size)
 
     def figures(self) -> dict[str, float]:
@@ -173,6 +210,10 @@ def cylinder_scores(data: Path, sheets: Path | None, stretch: int | None) -> Cyl
             path = Path(scratch) / f"{frame}.h5"
             report = segment_recording(recording, path, start=start, stop=start + length, models=models, workers=2)
             scores.add(path, report, start, frame)
+            if len(scores.iou) in _BROKEN:
+                views = [read_masks(path, camera, [frame - start])[0] for camera in report.names]
+                right = [scores.hand_made(camera, frame, views[0].shape[1]) for camera in report.names]
+                scores.broken += broken_scores(recording, models, frame, views, right)
             print(f"  frame {frame}: IoU {' '.join(f'{one:.2f}' for one in scores.iou[-1])}", flush=True)
             if sheets is not None:
                 (recording.results).mkdir(exist_ok=True)
@@ -221,16 +262,14 @@ def main() -> None:
     if args.sheets is not None:
         args.sheets.mkdir(parents=True, exist_ok=True)
     figures: dict[str, float] = {}
-    true: list[float] = []
-    said: list[float] = []
+    rows: list[tuple[float, float]] = []
     for key, name, every, plates in STRANGERS:
         if key not in args.only:
             continue
         sheet = None if args.sheets is None else args.sheets / f"{key}.png"
-        scores, agreement = stranger_scores(data, name, every, plates, sheet, args.frames)
+        scores, spoilt = stranger_scores(data, name, every, plates, sheet, args.frames)
         figures[f"{key}_iou"] = float(scores.mean())
-        true += scores.mean(axis=0).tolist()
-        said += np.nanmean(agreement, axis=0).tolist()
+        rows += spoilt
         views = " ".join(f"{one:.3f}" for one in scores.mean(axis=0))
         print(f"{key}: IoU {scores.mean():.3f} (views {views}; worst frame {scores.min():.3f})", flush=True)
     if "cylinder" in args.only:
@@ -238,10 +277,10 @@ def main() -> None:
         figures.update(cylinder.figures())
         print("labelled points inside: " + ", ".join(f"{n} {a}/{b}" for n, (a, b) in cylinder.inside.items()))
         print(", ".join(f"{key} {value:.3f}" for key, value in cylinder.figures().items()), flush=True)
-        true += np.mean(cylinder.iou, axis=0).tolist()
-        said += np.nanmean(cylinder.agreement, axis=0).tolist()
-    if len(true) > 2:
-        figures["agreement_rank_correlation"] = float(spearmanr(true, said).statistic)
+        rows += cylinder.broken
+    if rows:
+        figures["agreement_rank_correlation"] = float(spearmanr(*np.array(rows).T).statistic)
+        print(f"agreement against IoU, {len(rows)} views: rank correlation {figures['agreement_rank_correlation']:.3f}")
     if "cage" in args.only:
         cage = cage_scores(data, stop=args.frames)
         figures["cage_labels_inside"] = cage["bare_all_inside"]

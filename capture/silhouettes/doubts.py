@@ -15,7 +15,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from capture.backgrounds.appearance import disc
-from capture.backgrounds.background import SCALE
+from capture.backgrounds.background import SCALE, Background
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.silhouettes.cleanup import Cleaning, fill_holes
 from capture.silhouettes.difference import PlateModel, matched_channels
@@ -32,6 +32,9 @@ _STANDS_OUT = 4.0
 #: Ratios that ground may be lit by; pixels between silhouette and ground that are neither.
 _LIT = (0.35, 1.2)
 _BETWEEN_PX = 2
+#: What is evident differs by so many times what is weak; holes of this radius in it are none, px.
+_EVIDENT = 2.0
+_HOLE_PX = 3
 #: Around what is asked the ratio's variation is measured, px.
 _AROUND_PX = 25
 
@@ -61,6 +64,16 @@ class Doubt:
         window = (slice(first[0], first[0] + image.shape[0]), slice(first[1], first[1] + image.shape[1]))
         return Doubt(window, self.wide[part], np.ascontiguousarray(image), self.light)
 
+    def evident(self, model: PlateModel, cleaning: Cleaning) -> tuple[Bools, Bools]:
+        """Return (h, w) what differs beyond doubt from the background, and what of it cannot be shade."""
+        here = replace(model, background=_part(model.background, self.window), states=())
+        both = []
+        for one in (replace(here, shadow_floor=1.0, highlight=1.0), here):
+            distance = cv2.blur(one.evidence_in(self.image, None, self.light), (3, 3))
+            both.append(distance >= np.uint8(min(255.0, _EVIDENT * cleaning.low * SCALE)))
+        closed = cv2.morphologyEx(both[0].view(np.uint8), cv2.MORPH_CLOSE, disc(_HOLE_PX))
+        return closed.view(np.bool_), both[1]
+
     def whole(self, mask: Bools) -> Bools:
         """Return (H, W) a silhouette with what differs and hangs together with it."""
         here = self.wide | mask[self.window]
@@ -72,7 +85,7 @@ class Doubt:
 def doubt_of(image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning) -> Doubt | None:
     """Return what differs around a silhouette (H, W) in an image; None where there is none."""
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
-    if w == 0 or model.states:
+    if w == 0:
         return None
     room = round(_ROOM * max(w, h)) + _ROOM_PX
     window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
@@ -112,6 +125,10 @@ def _lighting(picture: Singles, ground: Singles, covered: Bools) -> tuple[Single
     variation = variation_of(ratio, free, near)
     distance = cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     return filled(ratio, free), spread_at(distance, variation)
+
+
+def _part(background: Background, window: tuple[slice, slice]) -> Background:
+    return Background(background.centre[window], background.spread[window])
 
 
 def _hanging_together(mask: Bools, body: Bools) -> Bools:

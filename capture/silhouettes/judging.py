@@ -23,8 +23,9 @@ from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
+from capture.silhouettes.views.two_sided import two_sided
 
-__all__ = ["Share", "judge_frame", "mask_flags", "own_margin"]
+__all__ = ["Share", "frame_agreement", "judge_frame", "mask_flags", "own_margin"]
 
 #: How often silhouettes are held against each other: what one loses, the next may lose, too.
 _CONFIRMED = 2
@@ -71,7 +72,6 @@ def judge_frame(
     agreement = np.full(len(shares), np.nan)
     if rig is not None:
         _cut_again(offset, shares, known.models, rig)
-        agreement = ray_agreement([share.masks[offset] for share in shares], rig)
         if options.repair:
             _confirm(offset, shares, known, rig)
         verdict = consensus([share.masks[offset] for share in shares], rig, repair=options.repair)
@@ -81,11 +81,34 @@ def judge_frame(
                 share.flags[offset] = mask_flags(share.masks[offset]) | MaskFlag.REPAIRED
             if verdict.contradicted[index]:
                 share.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
+        masks, doubts = [share.masks[offset] for share in shares], [share.doubts[offset] for share in shares]
+        agreement = frame_agreement(masks, doubts, known.models, rig, known.floor)
     for share, model in zip(shares, known.models, strict=True):
         margin = own_margin(model, share.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
             share.masks[offset] = cv2.dilate(share.masks[offset].view(np.uint8), disc(margin)).view(np.bool_)
+        share.doubts[offset] = None
     return agreement
+
+
+def frame_agreement(
+    masks: Sequence[Bools], doubts: Sequence[Doubt | None], models: Sequence[Model], rig: Rig, floor: Floor | None
+) -> Floats:
+    """Return (C,) how the silhouettes (H, W) of a frame agree with the images and each other.
+
+    With each other alone where no model says what differs: masks that are brought, keys, sitting subjects.
+    """
+    evident: list[tuple[Bools, Bools] | None] = []
+    for mask, doubt, model in zip(masks, doubts, models, strict=True):
+        if doubt is None or not isinstance(model, CameraModel) or not isinstance(model.model, PlateModel):
+            evident.append(None)
+            continue
+        whole = np.zeros((2, *mask.shape), dtype=bool)
+        whole[0][doubt.window], whole[1][doubt.window] = doubt.evident(model.model, model.cleaning)
+        evident.append((whole[0], whole[1]))
+    scores = two_sided(masks, evident, rig, floor)
+    unknown = np.isnan(scores)
+    return np.where(unknown, ray_agreement(masks, rig), scores) if unknown.any() else scores
 
 
 def _confirm(offset: int, shares: Sequence[Share], known: Prepared, rig: Rig) -> None:
@@ -112,9 +135,9 @@ def _restore(offset: int, shares: Sequence[Share], models: Sequence[Model], rig:
     masks = [share.masks[offset] for share in shares]
     wide = [mask if doubt is None else doubt.whole(mask) for doubt, mask in zip(doubts, masks, strict=True)]
     for share, model, doubt, seen in zip(shares, models, doubts, seen_above(masks, wide, rig, floor), strict=True):
-        if doubt is not None and isinstance(model, CameraModel) and isinstance(model.model, PlateModel):
-            share.masks[offset] = standing_out(doubt, share.masks[offset], seen, model.model)
-        share.doubts[offset] = None
+        plate = model.model if isinstance(model, CameraModel) else None
+        if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
+            share.masks[offset] = standing_out(doubt, share.masks[offset], seen, plate)
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

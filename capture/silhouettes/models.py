@@ -134,7 +134,7 @@ class CameraModel:
 
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
-        if not isinstance(self.model, PlateModel) or self.model.shadow_floor >= 1.0:
+        if not isinstance(self.model, PlateModel):
             return None
         return doubt_of(image, mask, self.model, self.cleaning)
 

@@ -43,7 +43,7 @@ class SilhouetteReport:
     Attributes:
         names: the cameras.
         models: the model that each camera got.
-        agreement: (T, C) IoU with the hull of all views, before repair; NaN where there is none.
+        agreement: (T, C) how silhouettes agree with image and views, IoU; NaN where nothing can be said.
         flags: (T, C) `MaskFlag` codes.
         area: (T, C) silhouette area, px.
     """
@@ -199,8 +199,7 @@ class _Cutter:
         """Return what each camera sees of the next ``count`` frames by itself."""
 
         def segment(index: int) -> Share:
-            model, doubt = self.known.models[index], self.options.repair and self.known.floor is not None
-            keep = self.options.matte
+            model, keep, doubt = self.known.models[index], self.options.matte, self.rig is not None
             return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=keep, doubt=doubt)
 
         return list(self.pool.map(segment, range(len(self.sizes))))

@@ -29,7 +29,7 @@ from capture.recordings.masks import (
 from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
-from capture.silhouettes.plausible import implausible, mask_figures
+from capture.silhouettes.plausible import hull_volume, implausible, impossible_hull, low_agreement, mask_figures
 from capture.silhouettes.segment import SilhouetteReport, learn_models, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
@@ -199,8 +199,14 @@ def summary(
         "camera_checks": cameras.numbers,
     }
     few = "" if share >= 0.5 else f"the subject was found in {100 * share:.0f} % of the images only"
-    reason = "; ".join(text for text in (few, implausible(figures), cameras.reason) if text)
     count = subjects_of(recording, model_options(options))
+    wrong = implausible(figures) or low_agreement(report.names, means)
+    if recording.rig is not None and len(report.names) > 2:
+        volume = hull_volume(recording.results / "silhouettes.h5", recording.rig)
+        numbers["hull_ml"] = volume / 1e3
+        lines.append(f"  common hull: {volume / 1e3:.4g} ml in the median")
+        wrong = wrong or impossible_hull(volume, recording.subject, count, figures)
+    reason = "; ".join(text for text in (few, wrong, cameras.reason) if text)
     if count > 1:
         said, numbers["subjects"] = _told_apart(recording, count, workers)
         lines += said

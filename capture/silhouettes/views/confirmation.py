@@ -23,15 +23,15 @@ from capture.hull.scales import view_scales
 from capture.silhouettes.views.lines_of_sight import Others, lines_that_meet, pack_views
 from capture.silhouettes.views.ray_agreement import outline_box
 
-__all__ = ["Floor", "Sights", "confirmed"]
+__all__ = ["MANY", "SLACK", "Floor", "Sights", "confirmed"]
 
 #: Lines of sight are followed in steps of this many pixels, through every ``_STRIDE``-th pixel.
 _STEP_PX = 2.0
 _STRIDE = 2
 #: Other views' silhouettes count as larger by this share of the image's longer side: calibration is not exact.
-_SLACK = 0.002
+SLACK = 0.002
 #: With this many other views one of them may be wrong at a point.
-_MANY = 4
+MANY = 4
 #: A silhouette of which less is confirmed is left as it is: it, or the others, must be wrong altogether.
 _LEAST = 0.3
 
@@ -94,7 +94,7 @@ class Sights:
 def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None) -> list[Bools]:
     """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out."""
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
-    sights = Sights(masks, rig, heights, _SLACK, 1 if len(rig) - 1 >= _MANY else 0)
+    sights = Sights(masks, rig, heights, SLACK, 1 if len(rig) - 1 >= MANY else 0)
     kept = list(masks)
     if len(sights.used) < 3:
         return kept

@@ -12,14 +12,12 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
-from capture.silhouettes.views.confirmation import Floor, Sights
+from capture.silhouettes.views.confirmation import MANY, Floor, Sights
 
 __all__ = ["seen_above"]
 
 #: Others count as larger by this share of the image's longer side: a tail is as thin as calibration errs.
 _SLACK = 0.003
-#: With this many other views one of them may be wrong at a point.
-_MANY = 4
 
 
 def seen_above(masks: Sequence[Bools], wide: Sequence[Bools], rig: Rig, floor: Floor) -> list[Bools]:
@@ -27,7 +25,7 @@ def seen_above(masks: Sequence[Bools], wide: Sequence[Bools], rig: Rig, floor: F
 
     What the others have on the floor along the same line of sight may be shade there, and is left.
     """
-    above = Sights(wide, rig, (floor.clear, floor.up * np.inf), _SLACK, 1 if len(rig) - 1 >= _MANY else 0)
+    above = Sights(wide, rig, (floor.clear, floor.up * np.inf), _SLACK, 1 if len(rig) - 1 >= MANY else 0)
     below = Sights(wide, rig, (floor.height, floor.clear), _SLACK, 0)
     seen = [np.zeros_like(mask) for mask in masks]
     if len(above.used) < 3:

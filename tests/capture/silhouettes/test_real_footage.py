@@ -24,7 +24,9 @@ from capture.silhouettes.plausible import MaskFigures, implausible
 from capture.silhouettes.shade import floor_of, learn_shade
 from capture.silhouettes.still import still_parts
 from capture.silhouettes.views.confirmation import Floor, confirmed
+from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
+from capture.silhouettes.views.two_sided import two_sided
 
 SIZE = (200, 150)
 RADIUS = 40.0
@@ -143,6 +145,27 @@ def test_a_place_that_the_subject_came_to_once_is_not_still() -> None:
     moves[5:15, 3:28] = True
     still = still_parts(masks, moves)
     assert still[30:38, 50:58].all() and np.count_nonzero(still) == 64
+
+
+def test_two_sided_agreement_falls_with_what_is_too_much_and_what_is_missing() -> None:
+    """The views agree with each other in all of these but one; the images do not."""
+    true = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+    evident = [(mask, mask) for mask in true]
+    kernel = np.ones((9, 9), np.uint8)
+    grown = [cv2.dilate(mask.view(np.uint8), kernel).view(np.bool_) for mask in true]
+    shrunk = [cv2.erode(mask.view(np.uint8), kernel).view(np.bool_) for mask in true]
+    half = [mask | (np.arange(SIZE[0]) < SIZE[0] // 2) for mask in true]
+    cut = true[0].copy()
+    cut[:70] = False
+    floor = Floor(-1.0, 1)
+    assert two_sided(true, evident, RIG, floor).min() > 0.99
+    for wrong in (grown, shrunk, half):
+        right = [overlap(a, b) for a, b in zip(wrong, true, strict=True)]
+        np.testing.assert_allclose(two_sided(wrong, evident, RIG, floor), right, atol=0.08)
+        assert ray_agreement(wrong, RIG).min() > 0.9 or wrong is half
+    lacking = two_sided([cut, *true[1:]], evident, RIG, floor)
+    assert lacking[0] < 0.8 and lacking[0] == pytest.approx(overlap(cut, true[0]), abs=0.05)
+    assert np.isnan(two_sided(true, [None, *evident[1:]], RIG, floor)[0])
 
 
 def test_outlines_tell_the_ground_from_a_ghost() -> None:

@@ -1,0 +1,45 @@
+"""How right a silhouette is by what the image and the other views say, both ways.
+
+One way: how much of the silhouette differs evidently from the background. The other: of what differs evidently, cannot
+be shade, and is confirmed by the other views above the floor, how much the silhouette has. With the evident part e of
+a silhouette m and what it misses q the agreement is
+
+    e / (m + q)
+
+the overlap (IoU) of the silhouette with all that is evident. Silhouettes that fill the image agree with each other, but
+not with this; one that lacks a limb lacks what is evident and confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from capture.silhouettes.views.confirmation import MANY, SLACK, Floor, Sights
+
+__all__ = ["two_sided"]
+
+
+def two_sided(
+    masks: Sequence[Bools], evident: Sequence[tuple[Bools, Bools] | None], rig: Rig, floor: Floor | None
+) -> Floats:
+    """Return (C,) the agreement of silhouettes (H, W) of one frame; NaN where nothing can be said.
+
+    ``evident``: (H, W) what differs beyond doubt in a view, and what of it cannot be shade; None where not known.
+    """
+    scores = np.full(len(masks), np.nan)
+    heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
+    sights = Sights(masks, rig, heights, SLACK, 1 if len(rig) - 1 >= MANY else 0)
+    if len(sights.used) < 3:
+        return scores
+    for place, index in enumerate(int(one) for one in sights.used):
+        known, mask = evident[index], masks[index]
+        if known is None:
+            continue
+        missing = known[1] & ~mask
+        missed = np.count_nonzero(sights.seen(place, missing)[0]) if missing.any() else 0
+        scores[index] = np.count_nonzero(mask & known[0]) / (np.count_nonzero(mask) + missed)
+    return scores
