@@ -1,4 +1,4 @@
-"""Why a board was not found: another size, rows and columns exchanged, inverted colours, a mirrored picture."""
+"""Why a board was not found: another size or dictionary, rows and columns exchanged, inverted, a mirrored picture."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ def explain_missing(pictures: Iterable[np.ndarray], board: Board) -> BoardFindin
         if _agrees(greys, candidate):
             return BoardFinding(candidate, f"found the board {words}", harmless=True)
     finding = _other_chessboard(greys, board) if board.kind == "chessboard" else _other_markers(greys, board)
+    if finding is None and board.dictionary:
+        finding = _other_dictionary(greys, board)
     if finding is not None:
         return finding
     return BoardFinding(None, f"no {board.kind} in any of {len(greys)} pictures looked at: check light, focus and size")
@@ -144,3 +146,25 @@ def _other_markers(greys: list[Bytes], board: Board) -> BoardFinding | None:
     if mirrored:
         words += ", in a mirrored picture"
     return BoardFinding(likely, words)
+
+
+def _other_dictionary(greys: list[Bytes], board: Board) -> BoardFinding | None:
+    """Look for markers of OpenCV's other dictionaries; the smallest that holds all that are seen is the likely one.
+
+    Dictionaries of one family contain each other (DICT_4X4_50 is the beginning of DICT_4X4_100), and small ones are
+    found by chance in texture, so that many different markers are asked for.
+    """
+    best: tuple[int, int, str] | None = None
+    for name in sorted(name for name in dir(cv2.aruco) if name.startswith("DICT_") and name != board.dictionary):
+        size = int(marker_dictionary(name).bytesList.shape[0])
+        trial = replace(board, kind="chessboard", dictionary=name, columns=4, rows=3)
+        seen: set[int] = set()
+        for picture in greys:
+            seen.update(_markers(picture, trial)[0].tolist())
+        if len(seen) >= 5 and (best is None or (len(seen), -size) > best[:2]):
+            best = (len(seen), -size, name)
+    if best is None:
+        return None
+    return BoardFinding(
+        None, f"found {best[0]} markers of {best[2]} (or a larger one of its kind), not of {board.dictionary}"
+    )

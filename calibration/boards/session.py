@@ -45,6 +45,9 @@ class Session:
         board_file: where they are described.
         footage: one per camera, in order of name (numbers by value).
         floor: footage of a board lying on the floor, where there is any; camera names as in ``footage``.
+        lenses: pictures for the lenses alone, not taken together, where the project keeps them apart.
+        lens_boards: the boards in these, if others.
+        rest_frame: frame in which the board lies on the floor by the project's own word.
     """
 
     folder: Path
@@ -53,6 +56,9 @@ class Session:
     board_file: Path
     footage: tuple[BoardFootage, ...]
     floor: tuple[BoardFootage, ...] = ()
+    lenses: tuple[BoardFootage, ...] = ()
+    lens_boards: tuple[Board, ...] = ()
+    rest_frame: int | None = None
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -76,14 +82,96 @@ def open_session(folder: Path | str, board_file: Path | str | None = None) -> Se
     if not place.is_dir():
         raise InputError(f"{place}: no such session folder")
     described = None if board_file is None else Path(board_file)
-    for recognise in (_caliscope, _anipose, _sleap_anipose, _own):
+    for recognise in (_caliscope, _pose2sim, _anipose, _sleap_anipose, _own):
         session = recognise(place, described)
         if session is not None:
             return session
+    inside = _within(place, described)
+    if inside is not None:
+        return inside
     raise InputError(
         f"{place}: no footage found; wanted one video per camera (front.mp4, side.mp4, ...) or one folder of images "
         "per camera, with board.toml beside them"
     )
+
+
+def _within(place: Path, described: Path | None) -> Session | None:
+    """Find the one session below the root of a project; several are named."""
+    found: list[Session] = []
+    for folder in sorted((f for f in place.rglob("*") if f.is_dir() and len(f.relative_to(place).parts) <= 3), key=str):
+        if "results" in folder.parts or not any(word in folder.name.lower() for word in BOARD_WORDS):
+            continue
+        # An Anipose session is the folder that holds the calibration videos.
+        for candidate in (folder.parent, folder):
+            session = (_anipose if candidate == folder.parent else _own_described)(candidate, described)
+            if session is not None and all(one.footage != session.footage for one in found):
+                found.append(session)
+                break
+    if len(found) > 1:
+        names = ", ".join(str(one.folder) for one in found[:5])
+        raise InputError(f"{place}: holds {len(found)} calibration sessions ({names}); give one of them")
+    return found[0] if found else None
+
+
+def _own_described(place: Path, described: Path | None) -> Session | None:
+    """Our own layout, only where a board is described: any folder of videos looks like it."""
+    return _own(place, described) if described is not None or (place / "board.toml").is_file() else None
+
+
+def _pose2sim(place: Path, described: Path | None) -> Session | None:
+    """Pose2Sim: Config.toml, calibration/intrinsics/int_CAM_img and calibration/extrinsics/ext_CAM_img."""
+    config = place / "Config.toml"
+    if not config.is_file():
+        return None
+    asked = _toml(config).get("calibration", {}).get("calculate", {})
+    root = next((f for f in _folders(place) if f.name.lower().startswith("calibration")), None)
+    if root is None or "intrinsics" not in asked:
+        return None
+    lenses, poses = (_pose2sim_footage(root / name) for name in ("intrinsics", "extrinsics"))
+    if not lenses:
+        return None
+    extrinsics = asked.get("extrinsics", {})
+    method = str(extrinsics.get("extrinsics_method", "board"))
+    if method == "scene":
+        raise InputError(
+            f"{config}: its poses come from clicked points of the scene: take the lenses with --lenses-only, then give "
+            "--points scene.toml --marks clicks.csv with them (object_coords_3d are metres, a scene is in mm)"
+        )
+    lens_board = _pose2sim_board(asked["intrinsics"], "intrinsics", config)
+    board = load_boards(described) if described else (lens_board,)
+    if not described and "extrinsics_corners_nb" in extrinsics.get("board", {}):
+        board = (_pose2sim_board(extrinsics["board"], "extrinsics", config),)
+    rest = poses[0].images[0][0] if poses and poses[0].images else 0
+    flat = str(extrinsics.get("board", {}).get("board_position", "horizontal")) == "horizontal"
+    return Session(
+        place, "pose2sim", board, config, tuple(poses or lenses), lenses=tuple(lenses), lens_boards=(lens_board,),
+        rest_frame=rest if flat else None,
+    )  # fmt: skip
+
+
+def _pose2sim_board(table: dict[str, Any], word: str, config: Path) -> Board:
+    try:
+        across, down = (int(n) for n in table[f"{word}_corners_nb"])
+        return Board("chessboard", across + 1, down + 1, float(table[f"{word}_square_size"]), name=word)
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"{config}: {word}_corners_nb = [n, n] and {word}_square_size (mm) must describe a board"
+        ) from None
+
+
+def _pose2sim_footage(place: Path) -> list[BoardFootage]:
+    """One entry per camera folder; ``int_cam1_img`` and ``ext_cam1_img`` are both cam1."""
+    found = []
+    for folder in _folders(place) if place.is_dir() else []:
+        name = re.sub(r"^(int|ext)_|_img$", "", folder.name)
+        images, videos = _files(folder, IMAGES), _files(folder, VIDEOS)
+        if len(images) == 1:  # one picture of the board at rest: all cameras' are of one instant, whatever their names
+            found.append(BoardFootage(name, images=((0, images[0]),)))
+        elif images:
+            found.append(BoardFootage(name, images=numbered_images(images)))
+        elif videos:
+            found.append(BoardFootage(name, video=videos[0]))
+    return found
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.cameras.camera import Lens, LensCamera, PinholeLens
+from calibration.cameras.camera import FisheyeLens, Lens, LensCamera, PinholeLens
 from calibration.foundation.errors import InputError
 from calibration.rig_formats import read_rig, recognise
 from calibration.rig_formats.opencv_storage import looks_like_storage, read_storage
 from calibration.rig_formats.rig_format import ReadOptions
 
-__all__ = ["load_lenses"]
+__all__ = ["load_lenses", "load_stated_lenses"]
 
 _MATRIX = ("camera_matrix", "CameraMatrix", "Camera_Matrix", "cameraMatrix", "intrinsic_matrix", "K", "mtx")
 _DISTORTION = ("distortion_coefficients", "DistortionCoeffs", "Distortion_Coefficients", "distCoeffs", "D", "dist")
@@ -47,10 +47,25 @@ def load_lenses(path: Path | str, cameras: Sequence[str], sizes: Sequence[tuple[
     return lenses
 
 
+def load_stated_lenses(path: Path | str, cameras: Sequence[str]) -> dict[str, Lens]:
+    """Return the lenses of a file or folder that states the size of its images, by camera name."""
+    place = Path(path)
+    if place.is_dir() and any((place / name).is_dir() for name in cameras):
+        return load_lenses(place, cameras, [(0, 0)] * len(cameras))
+    rig = read_rig(place)
+    return {camera.name: camera.lens for camera in rig if isinstance(camera, LensCamera)}
+
+
 def _opencv_lens(file: Path, size: tuple[int, int]) -> Lens | None:
     content = read_storage(file)
+    if "image_width" in content and "image_height" in content:
+        size = int(content["image_width"]), int(content["image_height"])
+    if min(size) < 1:
+        raise InputError(f"{file}: does not state its image size (image_width, image_height); add it")
     matrix = next((content[key] for key in _MATRIX if key in content), None)
     if matrix is None:
         return None
     terms = next((content[key] for key in _DISTORTION if key in content), np.zeros(0))
+    if str(content.get("distortion_model", "")) == "fisheye":
+        return FisheyeLens(size, np.asarray(matrix, np.float64).reshape(3, 3), np.asarray(terms, np.float64).ravel())
     return PinholeLens(size, np.asarray(matrix, np.float64).reshape(3, 3), np.asarray(terms, np.float64).ravel())

@@ -24,6 +24,7 @@ from calibration.boards.board import load_boards
 from calibration.foundation.result_files import create_results, text_array
 from calibration.rig_formats import FORMATS, ReadOptions, read_rig, write_rig
 from calibration.rig_formats.known_lenses import load_lenses
+from calibration.solving.survey_files import load_clicks, load_surveyed_scene
 from calibration.solving.wand import load_marks
 from calibration.solving.world_frame import load_named_points
 from calibration.xray.cube import load_cube
@@ -113,7 +114,7 @@ def _rigs() -> None:
     READERS["known lenses"] = Reader(
         "cameras", partial(make, "jarvis"),
         lambda path: load_lenses(path, ring(3).names, [(640, 480)] * 3),
-        ("load_lenses",),
+        ("load_lenses", "load_stated_lenses"),
     )  # fmt: skip
 
 
@@ -292,6 +293,11 @@ def _tables() -> None:
     READERS["table"] = Reader(
         "a.csv", _written("group,joint,x_mm\n" + "day1,left_knee,1.5\n" * 5 + "day1,left_hip,\n"),
         lambda p: read_table(p, ("group", "x_mm")), ("read_table",),
+    )  # fmt: skip
+    READERS["clicks"] = Reader("a.csv", _written("camera,point,x,y\ncam1,a,1,2\n"), load_clicks, ("load_clicks",))
+    READERS["surveyed scene"] = Reader(
+        "a.toml", _written("sd_mm = 2\n[points.a]\nworld = [0, 0, 1]\npixels.cam1 = [1, 2]\n"),
+        lambda p: load_surveyed_scene(p, None), ("load_surveyed_scene",),
     )  # fmt: skip
     READERS["cube"] = Reader("a.csv", _written(cube), load_cube, ("load_cube",))
     READERS["boards"] = Reader("a.toml", _written(board), load_boards, ("load_boards",))

@@ -25,10 +25,11 @@ from calibration.solving.rig_solver import SolveOptions, solve_rig
 from calibration.solving.view_checks import late_clocks, refuse_misfit, without_lines
 from calibration.solving.world_frame import moved_rig
 from vivarig.calibration_stage.board_footage import detect_session, frames_of
+from vivarig.calibration_stage.lens_calibration import calibrate_lenses
 from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
 from vivarig.calibration_stage.world import choose_world
 
-__all__ = ["calibrate_session"]
+__all__ = ["calibrate_session", "opened_session"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,9 @@ class _Seen:
 
 def calibrate_session(folder: Path, options: CalibrateOptions) -> tuple[CalibrationOutcome, Path]:
     """Calibrate one session and write its results; nothing is written before everything is solved."""
-    session = _opened(folder, options)
+    session = opened_session(folder, options)
+    if session.lenses and options.intrinsics is None:
+        options = _with_own_lenses(session, options)
     output = options.output or session.folder / "results"
     output.mkdir(parents=True, exist_ok=True)
     seen = _looked_at(session, output, options)
@@ -88,9 +91,11 @@ def calibrate_session(folder: Path, options: CalibrateOptions) -> tuple[Calibrat
     return outcome, output
 
 
-def _opened(folder: Path, options: CalibrateOptions) -> Session:
-    """Return the session, with the cameras that are wanted."""
+def opened_session(folder: Path, options: CalibrateOptions, *, lenses: bool = False) -> Session:
+    """Return the session, with the cameras that are wanted; with ``lenses`` that of the lenses alone."""
     session = open_session(folder, options.board)
+    if lenses and session.lenses:
+        session = replace(session, footage=session.lenses, boards=session.lens_boards or session.boards, lenses=())
     names = [footage.name for footage in session.footage]
     for name in options.cameras:
         if name not in names:
@@ -100,6 +105,16 @@ def _opened(folder: Path, options: CalibrateOptions) -> Session:
     if len(session.footage) == 0:
         raise InputError(f"{session.folder}: no camera left")
     return session
+
+
+def _with_own_lenses(session: Session, options: CalibrateOptions) -> CalibrateOptions:
+    """Fit the lenses from the session's own pictures of them first; what is left is where the cameras stand."""
+    output = options.output or session.folder / "results"
+    calibrate_lenses(opened_session(session.folder, options, lenses=True), replace(options, output=output))
+    world = options.world
+    if world == WorldOptions() and session.rest_frame is not None:
+        world = WorldOptions(floor_frame=session.rest_frame)
+    return replace(options, intrinsics=output / "lenses", world=world)
 
 
 def _looked_at(session: Session, output: Path, options: CalibrateOptions) -> _Seen:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from calibration.accuracy.report import report_lines, report_numbers
 from calibration.bundle.parameters import DISTORTIONS
-from vivarig.calibration_stage.board_calibration import calibrate_session
+from calibration.foundation.errors import InputError
+from vivarig.calibration_stage.board_calibration import calibrate_session, opened_session
+from vivarig.calibration_stage.lens_calibration import calibrate_lenses
 from vivarig.calibration_stage.marks_calibration import MarksOptions, calibrate_from_marks
 from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
+from vivarig.calibration_stage.survey_calibration import calibrate_from_survey
 from vivarig.commands.stage_arguments import whole
 from vivarig.console.reporting import CommandReport
 
@@ -18,21 +21,26 @@ __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 
 HELP = """Turn a folder with one board video or image folder per camera into rig.toml, and say how good it is.
 
-Anipose, sleap-anipose and Caliscope sessions are recognised as they are. Results go to SESSION/results unless
---output says otherwise: rig.toml, calibration.html (the report) and a cache of the detections."""
+Anipose, sleap-anipose, Caliscope and Pose2Sim projects are recognised as they are, also by their root. Results go to
+SESSION/results unless --output says otherwise: rig.toml, calibration.html (the report) and a cache of the detections.
+--lenses-only takes each camera by itself, from pictures that were not taken together. With --points and --marks the
+poses come from surveyed points of the scene, without any board."""
 EXAMPLE = """  vivarig board --kind charuco --columns 7 --rows 10 --square 24 my_session
-  vivarig calibrate my_session --floor-frame 12 --json calibration.json"""
+  vivarig calibrate my_session --floor-frame 12 --json calibration.json
+  vivarig calibrate lens_pictures --lenses-only
+  vivarig calibrate --points scene.toml --marks clicks.csv --intrinsics lens_pictures/results/lenses"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
-    parser.add_argument("session", type=Path, help="folder with the board footage")
+    parser.add_argument("session", type=Path, nargs="?", help="folder with the board footage")
     parser.add_argument("--board", type=Path, metavar="FILE", help="board description, if not SESSION/board.toml")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where results go (default SESSION/results)")
     parser.add_argument("--cameras", metavar="A,B", help="use these cameras only")
     parser.add_argument("--lens", default="auto", choices=("auto", "pinhole", "fisheye"))
     parser.add_argument("--distortion", default="auto", choices=("auto", *DISTORTIONS), help="terms to solve for")
     parser.add_argument("--intrinsics", type=Path, metavar="FILE", help="known lenses: a rig file, or OpenCV XML/YAML")
+    parser.add_argument("--lenses-only", action="store_true", help="each camera's lens alone, no poses")
     parser.add_argument("--refine-intrinsics", action="store_true", help="start from the known lenses, then free them")
     parser.add_argument(
         "--board-shape", action="store_true", help="let the board's corners move (bent or uneven print)"
@@ -46,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=whole(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
     )
     marks = parser.add_argument_group("without a board")
-    marks.add_argument("--marks", type=Path, metavar="CSV", help="marks seen in common: frame, camera, mark, x, y")
+    marks.add_argument(
+        "--marks", type=Path, metavar="CSV",
+        help="marks seen in common: frame, camera, mark, x, y; with --points clicks: camera, point, x, y",
+    )  # fmt: skip
     marks.add_argument("--wand", metavar="MM,MM", help="places of the marks along a straight wand")
     marks.add_argument("--baseline", type=float, metavar="MM", help="no wand: distance of the first two cameras")
     marks.add_argument(
@@ -56,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     world.add_argument("--floor-frame", type=int, metavar="N", help="frame in which the board lies on the floor")
     world.add_argument("--floor-board", metavar="NAME", help="which of several boards lies there")
     world.add_argument(
-        "--points", type=Path, metavar="FILE", help="points.toml: marked points, known places, distances"
+        "--points",
+        type=Path,
+        metavar="FILE",
+        help="marked points, distances; without a board: surveyed points",
     )
     world.add_argument("--axes", metavar="O,X,Y", help="names of three marked points: origin, on x, on the y side")
     world.add_argument("--below", default="", metavar="A,B", help="cameras that film through the floor on purpose")
@@ -64,6 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Calibrate one session from the command line."""
+    if args.points is not None and (args.marks is not None or args.session is None):
+        place = args.session or args.points.parent
+        return calibrate_from_survey(args.points, args.marks, args.intrinsics, args.output or place / "results")
+    if args.session is None:
+        raise InputError("which session? Give the folder of the board footage, or --points for surveyed points")
+    if args.lenses_only:
+        return calibrate_lenses(opened_session(args.session, _options(args), lenses=True), _options(args))
     if args.marks is not None:
         marks = MarksOptions(args.marks, args.refine, args.intrinsics, args.wand, args.baseline)
         return calibrate_from_marks(marks, args.output or args.session / "results")

@@ -20,6 +20,7 @@ from capture.camera_checks.changes import lag_of_changes
 from capture.camera_checks.lags import find_lags
 from capture.camera_checks.outlines import Outlines, join_outlines
 from capture.camera_checks.stored import stored_outlines
+from capture.recordings.offset_writing import write_offsets
 from capture.recordings.recording import Footage, Recording, load_recording
 from capture.recordings.video import read_frames
 from capture.silhouettes import ModelOptions, segment_recording
@@ -39,7 +40,7 @@ a tenth of a frame. A recording without a rig is synchronised by when its pictur
 once (a rhythm fits at every period). Where the recording does not tell, this is said instead of a number."""
 EXAMPLE = """  vivarig sync my_session
   vivarig sync mouse_07 --json offsets.json
-  vivarig sync mouse_07 --most 200"""
+  vivarig sync mouse_07 --most 200 --write"""
 
 DOUBTFUL = 0.5
 #: Largest lag that is looked for in a recording, frames; stretches that are cut out for it, and their frames.
@@ -69,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most", type=whole(1), metavar="N", help=f"largest offset to consider, frames (recordings: {_MOST})"
     )
     parser.add_argument(
+        "--write", action="store_true", help="put the offsets found into recording.toml; its comments stay"
+    )
+    parser.add_argument(
         "--workers", type=whole(1), default=os.cpu_count() or 1, metavar="N", help="images searched at once"
     )
 
@@ -76,6 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> CommandReport:
     """Estimate the offsets."""
     if not (args.folder / "recording.toml").is_file():
+        if args.write:
+            raise InputError(f"{args.folder}: --write is for a recording; this is a session without recording.toml")
         return _said(_by_board(open_session(args.folder, args.board), args))
     recording = load_recording(args.folder)
     light = [recording.footage[index] for index in recording.of_kind("light")]
@@ -83,10 +89,10 @@ def run(args: argparse.Namespace) -> CommandReport:
         raise InputError(f"{args.folder}: fewer than two cameras of kind 'light', nothing to synchronise")
     most = args.most or _MOST
     offsets = _by_changes(light, most) if recording.rig is None else _by_outlines(recording, light, most, args.workers)
-    return _said(offsets)
+    return _said(offsets, write_to=args.folder if args.write else None)
 
 
-def _said(offsets: dict[str, _Offset]) -> CommandReport:
+def _said(offsets: dict[str, _Offset], write_to: Path | None = None) -> CommandReport:
     lines = []
     for name, offset in offsets.items():
         if offset.doubt:
@@ -98,9 +104,12 @@ def _said(offsets: dict[str, _Offset]) -> CommandReport:
         lines.append(f"  {name}: {late}{given}" + (f" ({offset.how})" if offset.how else ""))
     unsure = [name for name, offset in offsets.items() if offset.doubt]
     wanted = {name: round(o.frames) for name, o in offsets.items() if not o.doubt and round(o.frames) != round(o.given)}
-    if wanted:
+    if wanted and write_to is not None:
+        file = write_offsets(write_to, wanted)
+        lines.append(f"wrote {', '.join(f'{name} offset = {frames}' for name, frames in wanted.items())} into {file}")
+    elif wanted:
         words = ", ".join(f"{name} offset = {frames}" for name, frames in wanted.items())
-        lines.append(f"put these under [cameras.NAME] in recording.toml: {words}")
+        lines.append(f"put these under [cameras.NAME] in recording.toml, or give --write: {words}")
     elif not unsure:
         lines.append("the cameras are in step; nothing to change")
     numbers = {
