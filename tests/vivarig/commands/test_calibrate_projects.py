@@ -89,7 +89,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rig]:
 def test_lenses_alone_are_never_taken_for_one_instant(
     project: tuple[Path, Rig], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folders share picture numbers, yet nothing ties cameras together; focal lengths within 2 % of 12 small pictures."""
+    """The folders share picture numbers, yet nothing ties cameras together; focal lengths within 2 %."""
     place, rig = project
     pictures = tmp_path / "pictures"
     for camera in rig:
