@@ -137,5 +137,7 @@ def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve
     variation = variation_of(centre, known, near_unknown(known))
     full = filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-    doubt = np.hypot(noise.at(full), spread_at(distance, variation))
-    return Ground(Background(full, np.where(known[:, :, None], spread, doubt).astype(np.float32)), known)
+    hidden = ~known
+    doubt = spread.copy()
+    doubt[hidden] = np.hypot(noise.at(full[hidden]), spread_at(distance[hidden], variation))
+    return Ground(Background(full, doubt), known)

@@ -59,12 +59,12 @@ class PlateModel:
         """Return (C,) the gain of the scene's light in an image."""
         return light_gain(matched_channels(image, self.background), self.background.centre)
 
-    def shade_measures(self, image: Bytes) -> tuple[Singles, Singles, Singles]:
-        """Return (H, W) the distance from the background, its brightness ratio, and the distance of its hue, sigma."""
+    def shade_measures(self, image: Bytes, step: int) -> tuple[Singles, Singles, Singles]:
+        """Return distance from the background, brightness ratio and distance of hue, sigma, of every step-th pixel."""
         gain = self.light(image).astype(np.float32)
-        frame = matched_channels(image, self.background).astype(np.float32)
-        expected = self.background.centre * gain
-        weight = 1.0 / np.square(self.background.spread)
+        frame = matched_channels(image, self.background)[::step, ::step].astype(np.float32)
+        expected = self.background.centre[::step, ::step] * gain
+        weight = 1.0 / np.square(self.background.spread[::step, ::step])
         total = (np.square(frame - expected) * weight).sum(axis=2)
         own = (np.square(expected) * weight).sum(axis=2) + np.float32(1e-6)
         ratio = (frame * expected * weight).sum(axis=2) / own

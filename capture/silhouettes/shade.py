@@ -31,6 +31,8 @@ _LEAST_LIMIT, _MOST_LIMIT = 3.0, 12.0
 #: Pixels of shade that must have been seen; ratios that may be shade of any scene.
 _PIXELS = 300
 _LIGHTEST = 0.97
+#: Pixels along the image's longer side that are looked at, about.
+_LOOKED_AT = 640
 #: Share of the image's longer side around a silhouette where shade is not looked for.
 _CLEAR = 0.01
 _ROUNDS = 2
@@ -68,10 +70,11 @@ def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Boo
         return model
     found: list[Singles] = []
     for image, mask in zip(images, masks, strict=False):
-        away, ratio, hue = plate.shade_measures(image)
+        step = max(1, round(max(mask.shape) / _LOOKED_AT))
+        away, ratio, hue = plate.shade_measures(image, step)
         clear = cv2.dilate(mask.view(np.uint8), disc(max(3, round(_CLEAR * max(mask.shape))))) == 0
         darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
-        found.append(hue[darker & clear])
+        found.append(hue[darker & clear[::step, ::step]])
     values = np.concatenate(found)
     if len(values) < _PIXELS:
         return model

@@ -24,7 +24,7 @@ from capture.silhouettes.views.ray_agreement import ray_agreement
 __all__ = ["Verdict", "consensus"]
 
 #: A frame whose views all agree this well is not looked at further.
-_FINE = 0.92
+_FINE = 0.85
 #: Below this IoU a silhouette is contradicted by the others.
 CONTRADICTED = 0.8
 #: How much better the others must agree without a view for it to be the one that misses something.
