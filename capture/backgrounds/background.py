@@ -26,6 +26,7 @@ __all__ = [
     "Background",
     "NoiseCurve",
     "background_of",
+    "empty_scene",
     "fitting_frames",
     "light_gain",
     "load_background",
@@ -216,6 +217,28 @@ def load_background(
 ) -> Background:
     """Read a plate, clip or folder without the subject."""
     return background_of(spread_frames(source, most, gray=gray), noise, most_spread=MOST_SPREAD)
+
+
+def empty_scene(
+    sources: Sequence[Path], frames: tuple[int, int] | None = None, *, most: int = 32, gray: bool = False
+) -> Bytes:
+    """Return images (n, H, W, C) of plates, clips and folders without the subject, or of some frames of them."""
+    start, stop = frames or (0, None)
+    each = max(1, most // len(sources))
+    stacks = []
+    for source in sources:
+        count = probe(source).frames
+        if start >= count:
+            raise InputError(f"{source}: background_frames begin at {start}, it has {count} frames")
+        stacks.append(spread_frames(source, each, start=start, stop=stop, gray=gray))
+    for source, stack in zip(sources, stacks, strict=True):
+        if stack.shape[1:] != stacks[0].shape[1:]:
+            height, width, channels = stack.shape[1:]
+            raise InputError(
+                f"{source}: a background of {width} x {height} px and {channels} channels beside {sources[0].name} of "
+                f"{stacks[0].shape[2]} x {stacks[0].shape[1]} px and {stacks[0].shape[3]}; give them alike"
+            )
+    return np.concatenate(stacks)
 
 
 def noise_over(stack: Bytes) -> NoiseCurve:

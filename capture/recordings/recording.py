@@ -10,7 +10,8 @@
 
     [cameras.cam01]            # one table per camera, in the rig's order
     video = "videos/cam01.mp4" # or images = "frames/cam01", or masks = "masks/cam01" alone
-    background = "videos/cam01_background.png"   # optional: plate, clip or folder without the subject
+    background = "videos/cam01_background.png"   # optional: plate, clip or folder without the subject, or a list
+    background_frames = [0, 250]   # optional: its frames (from, up to) in which the subject is not there
     points = "dlc/cam01.h5"    # optional: 2D points of another program (DeepLabCut, SLEAP, COCO keypoints)
     kind = "light"             # or "xray"
     offset = 0.0               # frames by which this camera's clock is late
@@ -68,7 +69,7 @@ _KEYS = (
 _SESSION_KEYS = (
     "start", "subject_id", "species", "sex", "age", "weight", "description", "experimenter", "lab", "institution",
 )  # fmt: skip
-_CAMERA_KEYS = ("video", "images", "background", "masks", "points", "kind", "offset")
+_CAMERA_KEYS = ("video", "images", "background", "background_frames", "masks", "points", "kind", "offset")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Footage:
         points: file of 2D points of the subject that another program marked in these images, if any.
         kind: "light" or "xray".
         offset_frames: frames by which this camera's clock is late: recording frame i is its frame i + offset.
+        more_backgrounds: further plates or clips of the empty scene.
+        background_frames: frames of the backgrounds (from, up to) that show the empty scene; None: all.
     """
 
     name: str
@@ -93,6 +96,13 @@ class Footage:
     points: Path | None = None
     kind: Kind = "light"
     offset_frames: float = 0.0
+    more_backgrounds: tuple[Path, ...] = ()
+    background_frames: tuple[int, int] | None = None
+
+    @property
+    def backgrounds(self) -> tuple[Path, ...]:
+        """All plates and clips of the empty scene."""
+        return () if self.background is None else (self.background, *self.more_backgrounds)
 
     @property
     def has_images(self) -> bool:
@@ -226,28 +236,59 @@ def _footage(table: Table, name: str, place: Path) -> Footage:
     if len(given) != 1:
         raise InputError(f"{table.path}: [{table.name}] must have either video or images, or masks alone")
     source = _existing(table, given[0], place)
+    backgrounds = _backgrounds(table, place)
     return Footage(
         name=name,
         source=source,
-        background=_existing(table, "background", place) if "background" in table else None,
+        background=backgrounds[0] if backgrounds else None,
         masks=_existing(table, "masks", place) if "masks" in table else None,
         points=_existing(table, "points", place) if "points" in table else None,
         kind="xray" if table.text("kind", "light", choices=KINDS) == "xray" else "light",
         offset_frames=table.number("offset", 0.0),
+        more_backgrounds=backgrounds[1:],
+        background_frames=_background_frames(table),
     )
+
+
+def _backgrounds(table: Table, place: Path) -> tuple[Path, ...]:
+    """Return the plates and clips of the empty scene, one or a list."""
+    if "background" not in table:
+        return ()
+    given = table.require("background")
+    if not isinstance(given, list):
+        return (_existing(table, "background", place),)
+    if not given or not all(isinstance(one, str) for one in given):
+        raise InputError(f"{table.where('background')} must be a path, or a list of paths, got {given!r}")
+    return tuple(_there(place / one, one, table.where("background")) for one in given)
+
+
+def _background_frames(table: Table) -> tuple[int, int] | None:
+    if "background_frames" not in table:
+        return None
+    given = table.require("background_frames")
+    whole = isinstance(given, list) and len(given) == 2 and all(type(one) is int for one in given)
+    if not whole or not 0 <= given[0] < given[1] or "background" not in table:
+        raise InputError(
+            f"{table.where('background_frames')} must be frames of the background (from, up to) that show the empty "
+            f"scene, e.g. [0, 250], beside a background; got {given!r}"
+        )
+    return given[0], given[1]
 
 
 def _existing(table: Table, key: str, place: Path) -> Path:
     text = table.text(key)
+    return _there(place / text, text, table.where(key))
+
+
+def _there(path: Path, text: str, where: str) -> Path:
     if "\0" in text or len(text) > 4000:
-        raise InputError(f"{table.where(key)} must be a path")
-    path = place / text
+        raise InputError(f"{where} must be a path")
     try:
         there = path.exists()
     except OSError:
         there = False
     if not there:
-        raise InputError(f"{table.where(key)}: no such file or folder: {path}")
+        raise InputError(f"{where}: no such file or folder: {path}")
     require_ordinary(path)
     return path
 
@@ -295,7 +336,10 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         key = "images" if footage.source.is_dir() else "video"
         table: dict[str, Any] = {key: relative(footage.source)} if footage.has_images else {}
         if footage.background is not None:
-            table["background"] = relative(footage.background)
+            paths = [relative(path) for path in footage.backgrounds]
+            table["background"] = paths if len(paths) > 1 else paths[0]
+        if footage.background_frames is not None:
+            table["background_frames"] = list(footage.background_frames)
         if footage.masks is not None:
             table["masks"] = relative(footage.masks)
         if footage.points is not None:

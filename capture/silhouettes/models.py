@@ -14,12 +14,12 @@ from calibration.foundation.errors import InputError, nearest
 from capture.backgrounds.adaptive import NearestSamples, RunningMixture
 from capture.backgrounds.appearance import AppearanceModel, Surroundings, sitting_place
 from capture.backgrounds.background import (
+    MOST_SPREAD,
     SCALE,
     NoiseCurve,
     background_of,
-    load_background,
+    empty_scene,
     noise_over,
-    spread_frames,
     steadied,
 )
 from capture.backgrounds.keys import ThresholdModel, key_colour
@@ -279,9 +279,10 @@ def _evidence_model(
     samples = steadied(samples)
     noise = noise_over(samples)
     if name == "plate" and footage.background is not None:
-        return PlateModel(load_background(footage.background, noise, gray=grey), shadow_floor=floor)
+        plate = background_of(_empty_scene(footage, grey), noise, most_spread=MOST_SPREAD)
+        return PlateModel(plate, shadow_floor=floor)
     if name == "mixture" and footage.background is not None:
-        first, *others = fit_mixture(list(spread_frames(footage.background, 32, gray=grey)), noise)
+        first, *others = fit_mixture(list(_empty_scene(footage, grey)), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
         ground = uncovered_ground(samples, noise, floor)
@@ -291,9 +292,14 @@ def _evidence_model(
             return SittingSubject(place, grey)
         return found
     if footage.background is not None:
-        empty = list(spread_frames(footage.background, 32, gray=grey))
+        empty = list(_empty_scene(footage, grey))
     else:
         centre = uncovered_ground(samples, noise, floor).background.centre
         empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
     scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
     return FollowingModel(scene, shadow_floor=floor)
+
+
+def _empty_scene(footage: Footage, grey: bool) -> Bytes:
+    """Return images (n, H, W, C) of a camera's empty scene."""
+    return empty_scene(footage.backgrounds, footage.background_frames, gray=grey)

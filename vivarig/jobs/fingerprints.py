@@ -28,7 +28,7 @@ def digest_of_inputs(recording: Recording) -> str:
     """Return a digest of what every stage rests on: description, rig, footage, backgrounds, masks."""
     paths: list[Path | None] = [recording.rig_file]
     for footage in recording.footage:
-        paths += [path for path in (footage.source, footage.background, footage.masks) if path is not None]
+        paths += [path for path in (footage.source, *footage.backgrounds, footage.masks) if path is not None]
     return _digest_of_paths(paths, _description(recording))
 
 

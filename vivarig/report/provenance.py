@@ -68,7 +68,8 @@ def _inputs(findings: Findings) -> list[tuple[str, str]]:
     if recording.rig_file is not None:
         paths[recording.rig_file.name] = recording.rig_file
     for footage in recording.footage:
-        given = (("images", footage.source), ("background", footage.background), ("masks", footage.masks))
+        more = [(f"background {number}", path) for number, path in enumerate(footage.more_backgrounds, 2)]
+        given = (("images", footage.source), ("background", footage.background), *more, ("masks", footage.masks))
         paths |= {f"{footage.name}: {what}": path for what, path in given if path is not None}
     for name in ("edits.toml", "truth.h5"):
         if (recording.folder / name).is_file():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
+from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
-from capture.backgrounds.background import Background, noise_curve, noise_over
+from capture.backgrounds.background import Background, background_of, empty_scene, noise_curve, noise_over
 from capture.backgrounds.which_ground import better_places
 from capture.hull import overlap
+from capture.recordings.recording import load_recording, save_recording
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of, standing_out
@@ -275,3 +278,38 @@ def test_silhouettes_that_cannot_be_right_are_named_with_a_way_out() -> None:
     said = implausible(figures(0.48, 131))
     assert said.startswith("cam03: the silhouette fills 48 % of the image in 131 pieces; give a background")
     assert implausible(figures(0.03, 60)) and implausible(figures(0.95, 1))
+
+
+def test_a_plate_is_made_of_several_pictures_or_of_a_stretch_of_a_clip(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    scene = np.full((40, 60), 100.0)
+    for name, blot in (("a", slice(0, 8)), ("b", slice(20, 28)), ("c", slice(40, 48))):
+        picture = scene + rng.normal(0, 1, scene.shape)
+        picture[:, blot] = 30.0  # someone stands before a part of each
+        cv2.imwrite(str(tmp_path / f"{name}.png"), picture.clip(0, 255).astype(np.uint8))
+    (tmp_path / "clip").mkdir()
+    for frame in range(8):
+        picture = scene + rng.normal(0, 1, scene.shape)
+        picture[:, :30] = 30.0 if frame < 5 else picture[:, :30]
+        cv2.imwrite(str(tmp_path / "clip" / f"{frame}.png"), picture.clip(0, 255).astype(np.uint8))
+    head = 'name = "a"\nrate_hz = 25.0\n[cameras.cam]\nimages = "clip"\n'
+    for words in (
+        'background = ["a.png", "b.png", "c.png"]\n',
+        'background = "clip"\nbackground_frames = [5, 8]\n',
+    ):
+        (tmp_path / "recording.toml").write_text(head + words)
+        save_recording(load_recording(tmp_path))
+        camera = load_recording(tmp_path).footage[0]
+        images = empty_scene(camera.backgrounds, camera.background_frames, gray=True)
+        assert np.abs(background_of(images).centre[:, :, 0] - 100).max() < 6
+    for words, said in (
+        ('background = "clip"\nbackground_frames = [5, 5]\n', "from, up to"),
+        ("background = [1]\n", "list of paths"),
+        ('background = ["a.png", "d.png"]\n', "no such file"),
+    ):
+        (tmp_path / "recording.toml").write_text(head + words)
+        with pytest.raises(InputError, match=said):
+            load_recording(tmp_path)
+    with pytest.raises(InputError, match="it has 8 frames"):
+        empty_scene([tmp_path / "clip"], (9, 12))
