@@ -189,17 +189,18 @@ def _evidence(
     most_hue = hue_limit * hue_limit * np.float32(channels - 1)
     for y in range(height):
         for x in range(width):
-            total, cross, own = zero, zero, np.float32(1e-6)
+            total = zero
             for c in range(channels):
-                expected = centre[y, x, c] * gain[c]
-                value = np.float32(frame[y, x, c])
-                weight = one / (spread[y, x, c] * spread[y, x, c])
-                change = value - expected
-                total += change * change * weight
-                cross += value * expected * weight
-                own += expected * expected * weight
+                change = np.float32(frame[y, x, c]) - centre[y, x, c] * gain[c]
+                total += change * change / (spread[y, x, c] * spread[y, x, c])
             # A pixel within two sigma is background whatever its hue; most pixels end here.
             if total > np.float32(4.0) * channels and floor < one:
+                cross, own = zero, np.float32(1e-6)
+                for c in range(channels):
+                    expected = centre[y, x, c] * gain[c]
+                    weight = one / (spread[y, x, c] * spread[y, x, c])
+                    cross += np.float32(frame[y, x, c]) * expected * weight
+                    own += expected * expected * weight
                 ratio = cross / own
                 # The squared distance falls into that along the background's colour and that across it, its hue.
                 across = total - (one - ratio) * (one - ratio) * own

@@ -29,6 +29,8 @@ _FINE = 0.85
 CONTRADICTED = 0.8
 #: How much better the others must agree without a view for it to be the one that misses something.
 _BETTER = 0.02
+#: With this many other views one of them may be wrong at a point: what one view misses must not be lost in all.
+_MANY = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Verdict:
 def _scores(
     masks: Sequence[Bools], images: Sequence[DistanceImage], rig: Rig, views: Bools | None
 ) -> tuple[Floats, Hull]:
-    hull = implicit_hull(images, rig, views=views, sharp=False, score=False)
+    others = 0 if views is None else int(np.count_nonzero(views))
+    hull = implicit_hull(images, rig, views=views, tolerated=int(others >= _MANY), sharp=False, score=False)
     usable = np.array([image.view in (Extent.COMPLETE, Extent.PARTIAL) for image in images])
     scores = np.full(len(masks), np.nan)
     if np.count_nonzero(usable) < 2:
