@@ -219,7 +219,7 @@ def cylinder_scores(data: Path, sheets: Path | None, stretch: int | None) -> Cyl
                 (recording.results).mkdir(exist_ok=True)
                 path.rename(recording.results / "silhouettes.h5")
                 contact_sheet(recording.from_frame(start), sheets / f"cylinder_{frame}.png")
-        spread = SPREAD if stretch is None else stretch
+        spread = SPREAD if stretch is None else SPREAD // 3
         for start in np.linspace(0, count_frames(recording) - 1, spread).round().astype(int).tolist():
             path = Path(scratch) / "one.h5"
             report = segment_recording(recording, path, start=start, stop=start + 1, models=models, workers=2)

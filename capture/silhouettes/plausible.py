@@ -25,7 +25,7 @@ _BOTH_SHARE, _BOTH_PIECES = 0.1, 8
 _PIECE = 0.0005
 #: Frames whose hulls are measured; the largest hull that a body can have, litres (few views see a body larger).
 _HULLS = 8
-_MOST_LITRES = {"mouse": 0.15, "rat": 2.5, "human": 300.0}
+_MOST_LITRES = {"mouse": 0.3, "rat": 4.0, "human": 300.0}
 #: A silhouette that agrees less with images and views is wrong.
 _LEAST_AGREEMENT = 0.5
 _WAY_OUT = "give a background (a picture or clip of the empty scene), or masks of your own, in recording.toml"

@@ -57,5 +57,5 @@ def test_masks_that_fill_half_of_the_image_are_refused_with_camera_figure_and_wa
     assert main(["silhouettes", str(recording(tmp_path / "half", 58.0))]) == 1
     printed = capsys.readouterr()
     said = printed.out + printed.err
-    assert "litres, a mouse has less than 0.15" in said and "% of the image; give a background" in said
+    assert "litres, a mouse has less than 0.3" in said and "% of the image; give a background" in said
     assert "cam0: the silhouette fills 47 %" in said
