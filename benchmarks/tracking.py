@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--crane", default=",".join(CONDITIONS), help="which crane runs, or none")
     parser.add_argument("--ablations", action="store_true", help="the table of ablations instead")
     parser.add_argument("--priors", action="store_true", help="the table of priors instead")
+    parser.add_argument("--rows", default="", metavar="TEXT", help="only rows of a table whose name holds this")
     parser.add_argument("--drill", action="store_true", help="the failure drill instead")
     args = parser.parse_args()
     crane = Crane.load()
@@ -153,7 +154,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         if args.ablations:
-            print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder))))
+            print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder), args.rows)))
             return
         if args.priors:
             chosen = tuple(name for name in CONDITIONS if name in args.crane.split(","))

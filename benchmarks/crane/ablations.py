@@ -15,12 +15,10 @@ from tracking.sequence.tracker import TrackerSettings
 __all__ = ["ablation_table"]
 
 FIRST, LAST = 40, 100
-VOXEL = 20.0
-"""Of the hull's distance field, mm."""
 
 
-def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, float]]:
-    """Run all cases, print the table, return the figures by case."""
+def ablation_table(subject: CraneSubject, folder: Path, only: str = "") -> dict[str, dict[str, float]]:
+    """Run all cases (or those whose name holds ``only``), print the table, return the figures by case."""
     usual = CRANE
 
     def case(
@@ -29,16 +27,16 @@ def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, f
         *,
         use_prior: bool = True,
         tracker: TrackerSettings | None = None,
-        voxel: float | None = None,
+        field: bool = False,
     ) -> Case:
-        return Case(name, "4view", FIRST, LAST, settings, tracker, use_prior, voxel=voxel)
+        return Case(name, "4view", FIRST, LAST, settings, tracker, use_prior, field=field)
 
     cases = [
         case("gradient descent (Adam)", replace(usual, descent=15)),
         case("hull, two-sided", replace(usual, hull=True)),
         case("hull, one-sided", replace(usual, hull=True, one_sided=True)),
-        case("hull's field, two-sided", replace(usual, hull=True), voxel=VOXEL),
-        case("hull's field, one-sided", replace(usual, hull=True, one_sided=True), voxel=VOXEL),
+        case("hull's field, two-sided", replace(usual, hull=True), field=True),
+        case("hull's field, one-sided", replace(usual, hull=True, one_sided=True), field=True),
         case("as it is"),
         case("no prior, no neighbours", use_prior=False),
         case("no neighbours' Gaussians", replace(usual, pair_weight=0.0)),
@@ -48,7 +46,7 @@ def ablation_table(subject: CraneSubject, folder: Path) -> dict[str, dict[str, f
         case("no second attempts", tracker=TrackerSettings(restarts=False)),
         case("no smoothing", tracker=TrackerSettings(smooth_sweeps=0)),
     ]
-    runs = run_cases({"own": subject}, cases, folder)
+    runs = run_cases({"own": subject}, [one for one in cases if only in one.name], folder)
     print(f"{'crane, 4 views, frames 40-99':<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}")
     for name, figures in runs.items():
         print(

@@ -10,7 +10,7 @@ import pickle
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from benchmarks.crane.sequence import UP, Crane, crane_cage, crane_rig
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.trust import Trust
-from capture.hull.implicit import implicit_hull
 from tracking.fitting.point_fit import fit_to_points
 from tracking.fitting.quad_sizes import fit_sizes
 from tracking.fitting.settings import Settings
@@ -106,7 +105,7 @@ class CraneSubject:
 @dataclass(frozen=True, eq=False)
 class Case:
     """One run: a condition, the frames it covers, the prior's kind and dimension, what is changed in the solver and
-    tracker, and the voxels (mm) of a distance field where the hull is the data."""
+    tracker, and whether the hull is taken as a distance field where it is the data."""
 
     name: str
     condition: str
@@ -116,7 +115,7 @@ class Case:
     tracker: TrackerSettings | None = None
     use_prior: bool = True
     prior: tuple[str, int] = ("linear", LATENT)
-    voxel: float | None = None
+    field: bool = False
 
 
 def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
@@ -182,7 +181,7 @@ def representation_mm(crane: Crane, subject: CraneSubject) -> float:
 
 
 def crane_observations(
-    crane: Crane, condition: str, first: int, last: int, *, hull: bool = False, voxel: float | None = None
+    crane: Crane, condition: str, first: int, last: int, *, hull: bool = False, field: bool = False
 ) -> tuple[Rig, list[Observation]]:
     """Return the cameras and the silhouettes of frames first to last - 1; with their hulls, and fields, if asked."""
     views = 8 if condition == "8view" else 4
@@ -196,8 +195,7 @@ def crane_observations(
         now = [mask[frame] for mask in masks]
         look = observe(now)
         if hull:
-            found = implicit_hull(now, rig, score=False)
-            look = replace(look, surface=Surface.of_mesh(found.vertices, found.faces, voxel=voxel))
+            look = look.with_surface(Surface.of_masks(now, rig, with_field=field))
         looks.append(look)
     return rig, looks
 
@@ -205,7 +203,7 @@ def crane_observations(
 def run_case(crane: Crane, subject: CraneSubject, case: Case) -> dict[str, float]:
     """Track and score one case; seconds are processor time."""
     hull = case.settings.hull
-    rig, looks = crane_observations(crane, case.condition, case.first, case.last, hull=hull, voxel=case.voxel)
+    rig, looks = crane_observations(crane, case.condition, case.first, case.last, hull=hull, field=case.field)
     solver = FrameSolver(
         subject.cage_rig,
         subject.template,

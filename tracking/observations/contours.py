@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -55,10 +55,15 @@ class Observation:
         """Number of cameras with a silhouette."""
         return sum(len(view.points) > 0 for view in self.views)
 
+    def with_surface(self, surface: Surface | None) -> Observation:
+        """Return the same silhouettes with the frame's hull or mesh."""
+        return replace(self, surface=surface)
+
     @property
     def nbytes(self) -> int:
         """Memory that the views' arrays take."""
-        return sum(view.mask.nbytes + view.points.nbytes + view.normals.nbytes for view in self.views)
+        views = sum(view.mask.nbytes + view.points.nbytes + view.normals.nbytes for view in self.views)
+        return views + (0 if self.surface is None else self.surface.nbytes)
 
 
 def observe(masks: list[Bools], *, samples: int = 160, used: Bools | None = None) -> Observation:

@@ -17,12 +17,16 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
+from tracking.observations.surface import Surface
 from tracking.sequence.tracker import Track
 
 __all__ = ["MeshSequence", "MeshViews", "views_around"]
 
 #: Heights of the cameras, in turn, as shares of their distance: level, from above, from below.
 HEIGHTS = (0.1, 0.75, -0.35)
+
+#: Voxels of a mesh's distance field along its longest side.
+CELLS = 90
 
 
 def middle(vertices: Floats, faces: Ints) -> Floats:
@@ -60,7 +64,13 @@ class MeshSequence:
     """
 
     def __init__(
-        self, load: Callable[[int], tuple[Floats, Ints]], frames: Iterable[int], *, cameras: int = 10, pixels: int = 480
+        self,
+        load: Callable[[int], tuple[Floats, Ints]],
+        frames: Iterable[int],
+        *,
+        cameras: int = 10,
+        pixels: int = 480,
+        surfaces: bool = False,
     ) -> None:
         """Measure all meshes once.
 
@@ -69,8 +79,9 @@ class MeshSequence:
             frames: the frames of the sequence, by number.
             cameras: how many virtual cameras.
             pixels: width and height of their images.
+            surfaces: whether each frame carries its mesh, too, with its distance field, for a solver that fits to it.
         """
-        self._load = load
+        self._load, self._surfaces = load, surfaces
         self._frames = list(frames)
         if not self._frames:
             raise InputError("a mesh sequence needs at least one mesh")
@@ -88,7 +99,12 @@ class MeshSequence:
 
     def observe(self, index: int) -> Observation:
         """Return the silhouettes of the mesh at a place in the sequence."""
-        return self._views.observe(*self._load(self._frames[index]))[0]
+        vertices, faces = self._load(self._frames[index])
+        look, centre = self._views.observe(vertices, faces)
+        if not self._surfaces:
+            return look
+        voxel = float(np.ptp(vertices, axis=0).max()) / CELLS
+        return look.with_surface(Surface.of_mesh(vertices - centre, faces, voxel=voxel))
 
     def in_place(self, track: Track) -> Track:
         """Return a track of these silhouettes with every frame brought back to its mesh's own place."""

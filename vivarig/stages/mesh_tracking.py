@@ -19,6 +19,7 @@ from tracking.subjects.mesh_files import mesh_paths, mesh_volume, read_mesh
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
 from vivarig.stages.options import TrackOptions
+from vivarig.stages.track import data_settings
 
 __all__ = ["MeshOptions", "track_meshes"]
 
@@ -59,9 +60,10 @@ def track_meshes(meshes: MeshOptions, options: TrackOptions) -> tuple[Path, int]
     def load(frame: int) -> tuple[Floats, Ints]:
         return read_mesh(paths[frame], unit_mm=meshes.unit_mm, up=meshes.up)
 
-    sequence = MeshSequence(load, range(len(paths)), cameras=meshes.views)
+    settings = data_settings(options.data)
+    sequence = MeshSequence(load, range(len(paths)), cameras=meshes.views, surfaces=settings.hull)
     subject, scale = _sized(load_subject(str(options.subject), base=out), options.scale, load(0), sequence)
-    solver = make_solver(subject, sequence.rig)
+    solver = make_solver(subject, sequence.rig, settings)
     tracker = Tracker(solver, sequence.rig, settings=TrackerSettings(smooth_sweeps=options.smooth))
     look = lru_cache(maxsize=64)(sequence.observe)
     with progress_callback("tracking") as on_progress:
@@ -74,6 +76,7 @@ def track_meshes(meshes: MeshOptions, options: TrackOptions) -> tuple[Path, int]
     parameters = {
         "subject": str(options.subject), "scale": scale, "smooth": options.smooth, "start": track.start, "parts": 1,
         "meshes": str(meshes.folder), "unit_mm": meshes.unit_mm, "up": meshes.up, "views": meshes.views,
+        "data": options.data,
     }  # fmt: skip
     write_track(target, track, subject, solver, rate_hz=meshes.rate_hz, parameters=parameters)
     return target, len(sequence)

@@ -161,6 +161,10 @@ class HullOptions(StageOptions):
     )
 
 
+#: What a template can be laid on.
+DATA = ("outlines", "hull", "hull-one-sided")
+
+
 @dataclass(frozen=True)
 class TrackOptions(StageOptions):
     """How the template is fitted.
@@ -173,6 +177,7 @@ class TrackOptions(StageOptions):
         frames: "A:B", only these; None: all.
         smooth: smoothing sweeps.
         texture: whether marks on fur and cloth tie frames together.
+        data: what the template is laid on, one of `DATA`.
     """
 
     subject: str | None = option(None, "built-in body or subject folder (default: the recording's)", metavar="NAME")
@@ -190,6 +195,12 @@ class TrackOptions(StageOptions):
     frames: str | None = option(None, "only frames A to B - 1; the others stay untracked", metavar="A:B")
     smooth: int = option(1, "smoothing sweeps (default 1, 0 for none)", read=whole_number(0), metavar="N")
     texture: bool = option(True, "use silhouettes only, not the texture of fur or cloth in the images")
+    data: str = option(
+        "outlines",
+        "what the template is laid on: outlines of the silhouettes (default), the frame's visual hull (hull), or the "
+        "hull from the template's side alone, as published (hull-one-sided)",
+        choices=DATA,
+    )
 
 
 @dataclass(frozen=True)

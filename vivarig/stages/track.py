@@ -25,9 +25,11 @@ from skeleton.bodies import BODIES
 from tracking.adapting.build_search import find_build
 from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver
 from tracking.adapting.shape_search import Adaptation, adapt_shape
+from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
 from tracking.observations.feature_tracks import FeatureTracks, follow
+from tracking.observations.surface import Surface
 from tracking.points.placing import points_on
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
@@ -47,7 +49,7 @@ from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.stages.marked_points import MarkedPoints, load_marked_points
-from vivarig.stages.options import SilhouetteOptions, TrackOptions
+from vivarig.stages.options import DATA, SilhouetteOptions, TrackOptions
 from vivarig.stages.track_summary import summary
 
 __all__ = ["join", "prepare", "work"]
@@ -91,7 +93,7 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
     with PartMasks(job) as masks:
         rig = _rig(job)
         subject = _with_points(load_subject(name, base=job.folder), job)
-        look = _Looks(masks, rig, _marked(job))
+        look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
         good = _seen_best([_own(job, span) for span in spans], look)
         if not good:
             return None
@@ -142,7 +144,7 @@ def work(job: Job, phase: str, span: Span) -> None:
     wide = _wide(job, span)
     with PartMasks(job) as masks:
         rig = _rig(job)
-        look = _Looks(masks, rig, _marked(job))
+        look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
         start = _start(job, span, look)
         if start is None:
             return  # nothing to track here: the part leaves no file
@@ -203,7 +205,7 @@ def _mend(job: Job, span: Span) -> None:
         if guess is None:
             continue
         with PartMasks(job) as masks:
-            look = _Looks(masks, rig, _marked(job))
+            look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
             track = _tracker(job.options(TrackOptions), solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
@@ -227,7 +229,7 @@ def join(job: Job) -> CommandReport:
     parameters = {
         "subject": subject_name(job), "scale": prepared.scale, "smooth": options.smooth, "parts": len(spans),
         "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
-        "texture": options.texture,
+        "texture": options.texture, "data": options.data,
     }  # fmt: skip
     target = job.recording.results / "track.h5"
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
@@ -272,15 +274,16 @@ def _rig(job: Job) -> Rig:
 class _Looks:
     """Silhouettes of any frame, prepared for the solver; those of a part are kept, as far as memory allows."""
 
-    def __init__(self, masks: PartMasks, rig: Rig, marked: MarkedPoints | None) -> None:
+    def __init__(self, masks: PartMasks, rig: Rig, marked: MarkedPoints | None, *, hull: bool = False) -> None:
         self._masks, self._rig, self._names, self._marked = masks, rig, tuple(rig.names), marked
+        self._hull = hull
         self._kept: dict[int, Observation] = {}
         self._room = _KEPT_BYTES
 
     def __call__(self, frame: int) -> Observation:
         """Return what all cameras saw in a frame."""
         if frame not in self._kept:
-            look = observe(self._masks(self._names, frame))
+            look = self._prepared(frame)
             if self._marked is not None:
                 look = replace(look, sightings=self._marked.believed(frame, self._rig, look.views))
             self._kept[frame] = look
@@ -288,6 +291,14 @@ class _Looks:
             while self._room < 0 and len(self._kept) > 1:
                 self._room += self._kept.pop(next(iter(self._kept))).nbytes
         return self._kept[frame]
+
+    def _prepared(self, frame: int) -> Observation:
+        masks = self._masks(self._names, frame)
+        if not self._hull:
+            return observe(masks)
+        surface = Surface.of_masks(masks, self._rig)
+        # No hull, nothing to lie on: the frame counts as not seen.
+        return observe(masks, used=np.full(len(masks), surface is not None)).with_surface(surface)
 
 
 def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
@@ -334,7 +345,12 @@ def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
         subject = prepared.adaptation.subject
     else:
         subject = _with_points(_sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on), job)
-    return subject, make_solver(subject, rig)
+    return subject, make_solver(subject, rig, data_settings(job.options(TrackOptions).data))
+
+
+def data_settings(data: str) -> Settings:
+    """Return the solver's settings for what the template is laid on, one of `DATA`."""
+    return Settings(hull=data != DATA[0], one_sided=data == DATA[2])
 
 
 @lru_cache(maxsize=1)
