@@ -7,7 +7,9 @@ the file, ``*`` for any. Datasets that are not listed are none of its business; 
 from __future__ import annotations
 
 import h5py
+import numpy as np
 
+from calibration.foundation.arrays import measured
 from calibration.foundation.errors import InputError, nearest
 
 __all__ = ["check_structure"]
@@ -60,14 +62,22 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
 }  # fmt: skip
 _MASK_CAMERA = {"masks": ("i", "T * *"), "agreement": ("f", "T"), "flags": ("i", "T"), "matte?": ("i", "*"),
                 "matte_start?": ("i", "T+1")}  # fmt: skip
+_BLOCK = 1 << 24
+_MOST_LOOKED_AT = 1 << 28
+"""Bytes: the numbers of larger datasets are not looked at one by one."""
 _POINTERS = {"vertex_start": "vertices", "face_start": "faces"}
 
 
-def check_structure(file: h5py.File, stage: str) -> None:
-    """Refuse a result file whose datasets are missing or of another type or shape than its readers rely on."""
+def check_structure(file: h5py.File, stage: str, *, numbers: bool = True) -> None:
+    """Refuse a result file whose datasets are missing or of another type or shape than its readers rely on.
+
+    With ``numbers``, for a file that no digest vouches for, also one that holds infinite or absurd ones.
+    """
     lengths: dict[str, int] = {}
     for name, (kind, shape) in _STRUCTURE.get(stage, {}).items():
         _check(file, name, kind, shape, lengths)
+        if numbers and kind == "f" and name.rstrip("?") in file:
+            _check_numbers(file[name.rstrip("?")], name.rstrip("?"))
     if stage == "silhouettes":
         _check_masks(file)
     if stage == "skeleton":
@@ -93,6 +103,14 @@ def _check(group: h5py.Group, name: str, kind: str, shape: str, lengths: dict[st
         wanted = int(word) if word.isdigit() else lengths.setdefault(label, length - int(more or 0)) + int(more or 0)
         if word != "*" and length != wanted:
             raise InputError(f"'{plain}' has {length} rows where {wanted} were due")
+
+
+def _check_numbers(node: h5py.Dataset, name: str) -> None:
+    if node.dtype.kind != "f" or not node.size or node.nbytes > _MOST_LOOKED_AT:
+        return
+    rows = max(1, _BLOCK * len(node) // node.nbytes)
+    for first in range(0, len(node), rows):
+        measured(np.asarray(node[first : first + rows]), f"'{name}'")
 
 
 def _check_masks(file: h5py.File) -> None:

@@ -61,6 +61,8 @@ class DistortionMap:
             if array.shape != (*shape, 2):
                 raise InputError(f"distortion map: {name} must be {(*shape, 2)}, got {array.shape}")
             measured(array, f"distortion map: {name}")
+        if self.known.shape != shape or self.known.dtype.kind not in "biu":
+            raise InputError(f"distortion map: known must be {shape} of true or false, got {self.known.shape}")
 
     def undistort(self, pixels: Floats) -> Floats:
         """Take raw (..., 2) pixels to ideal ones; beyond the grid's coverage the nearest bend is continued."""

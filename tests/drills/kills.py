@@ -45,7 +45,10 @@ def kills(folder: Path, sound: Path, words: Words, count: int, rng: np.random.Ge
         if not wrong and finished and killed and "worker" not in killed:
             what = "was done"
         found[what] += 1
-        log(drill="kill", number=done, cold=cold, moment=round(moment, 2), code=code, finished=finished, what=what)
+        log(
+            drill="kill", number=done, cold=cold, moment=round(moment, 2), code=code, finished=finished, what=what,
+            said=said[-500:],
+        )  # fmt: skip
     found[_through(folder, sound, words)] += 1
     return found
 

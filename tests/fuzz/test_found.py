@@ -22,10 +22,12 @@ def _replaced(old: str, new: str) -> Callable[[Path], None]:
     return damage
 
 
-def _number(dataset: str, value: float) -> Callable[[Path], None]:
+def _number(dataset: str, value: float, kind: type | None = None) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         with h5py.File(path, "r+") as file:
-            file[dataset][...] = value
+            shape, before = file[dataset].shape, file[dataset].dtype
+            del file[dataset]
+            file[dataset] = np.full(shape, value, kind or before)
 
     return damage
 
@@ -48,6 +50,8 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "infinite body": ("mujoco", _replaced('pos="0.3 0 0"', 'pos="inf 0 0"')),
     "absurd radius": ("bead tracks", _number("sigma", 1e300)),
     "absurd map": ("distortion maps", _number("x1/to_raw", np.inf)),
+    "absurd cover": ("distortion maps", _number("x1/known", 7.5e300, np.float64)),
+    "absurd beads": ("results", lambda path: _number("positions", 1e300)(path / "results" / "beads.h5")),
     "absurd truth": ("truth", _number("joints/positions", 1e300)),
     "absurd rate": ("plan", _replaced("rate_hz = 100.0", "rate_hz = 1e300")),
     "offsets of nobody": ("cmu table", _array("offsets", 3.0)),
