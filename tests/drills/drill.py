@@ -10,6 +10,7 @@ import argparse
 import itertools
 import json
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -117,6 +118,8 @@ def main() -> int:
     parser.add_argument("--until", default="skeleton", help="last stage of the runs that are killed")
     parser.add_argument("--log", type=Path, default=None, help="file that gets a line for each")
     args = parser.parse_args()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup, and by all that is started there
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # likewise in the background of a script
     counts = {name: getattr(args, name) for name in kinds}
     outcome = drill(counts, args.seed, args.log, args.frames, args.until)
     for name, found in outcome.items():

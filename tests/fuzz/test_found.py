@@ -32,6 +32,14 @@ def _number(dataset: str, value: float, kind: type | None = None) -> Callable[[P
     return damage
 
 
+def _attribute(group: str, name: str, value: object) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        with h5py.File(path, "r+") as file:
+            file[group].attrs[name] = value
+
+    return damage
+
+
 def _array(name: str, value: object) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         path = next(path.glob("*.npz")) if path.is_dir() else path
@@ -50,6 +58,7 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "infinite body": ("mujoco", _replaced('pos="0.3 0 0"', 'pos="inf 0 0"')),
     "absurd radius": ("bead tracks", _number("sigma", 1e300)),
     "absurd map": ("distortion maps", _number("x1/to_raw", np.inf)),
+    "one number for two": ("distortion maps", _attribute("x1", "size", 64)),
     "absurd cover": ("distortion maps", _number("x1/known", 7.5e300, np.float64)),
     "absurd beads": ("results", lambda path: _number("positions", 1e300)(path / "results" / "beads.h5")),
     "absurd truth": ("truth", _number("joints/positions", 1e300)),

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from calibration.foundation.damaged_files import reading
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import create_results, open_results, text_array
 from calibration.xray.undistortion import AnyMap, DistortionMap, MovingMap
@@ -47,7 +48,7 @@ def load_maps(path: Path | str) -> dict[str, AnyMap]:
         return {}
     maps: dict[str, AnyMap] = {}
     moving: dict[str, dict[int, DistortionMap]] = {}
-    with open_results(path, stage=MAPS_STAGE) as file:
+    with open_results(path, stage=MAPS_STAGE) as file, reading(path, "distortion maps"):
         for label in file:
             group = file[label]
             one = DistortionMap(
@@ -80,7 +81,7 @@ def save_tracks(path: Path | str, tracks: BeadTracks, parameters: Mapping[str, A
 
 def load_tracks(path: Path | str) -> BeadTracks:
     """Read bead tracks."""
-    with open_results(path, stage=TRACKS_STAGE) as file:
+    with open_results(path, stage=TRACKS_STAGE) as file, reading(path, "bead tracks"):
         return BeadTracks(
             words_of(file["names"]),
             words_of(file["cameras"]),
