@@ -24,33 +24,57 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(ROOT)]
 import numpy as np  # noqa: E402
 from kills import Log, headway, kills  # noqa: E402
 from small_recordings import cut_recording  # noqa: E402
-from starting import start, verdict  # noqa: E402
+from starting import fork, start, verdict  # noqa: E402
+
+import vivarig.cli as vivarig  # noqa: E402
 
 #: What is tried beside each other: every command that writes results, and some that read them.
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("run", "{}", "--until", "hull", "--workers", "2"), ("silhouettes", "{}"), ("hull", "{}"),
-    ("track", "{}", "--frames", "0:4"), ("skeleton", "{}"), ("report", "{}"), ("export", "{}", "{}/out.csv"),
-    ("evaluate", "{}"),
+    ("run", "{}", "--until", "hull"), ("silhouettes", "{}"), ("hull", "{}"), ("track", "{}", "--frames", "0:4"),
+    ("skeleton", "{}"), ("report", "{}"), ("export", "{}", "{}/out.csv"), ("evaluate", "{}"),
 )  # fmt: skip
+IN_PARTS = ("run", "track")
 
 
 def pairs(folder: Path, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
-    """Start two commands at about the same time; each ends well or is refused in one line."""
+    """Start two commands at about the same time; each ends well or is refused in one line.
+
+    Results are there, partly there, or not at all. Every eighth pair is started cold, on two workers.
+    """
     found: Counter[str] = Counter()
     every = list(itertools.product(COMMANDS, repeat=2))
     order = rng.permutation(len(every))
+    for words in COMMANDS:  # everything is imported and compiled once, for the forks
+        vivarig.main([word.replace("{}", str(folder)) for word in (*words, *_workers(words, 1))])
+    complete = folder.parent / "complete"
+    shutil.copytree(folder / "results", complete)
     for number in range(count):
-        one, two = every[int(order[number % len(every)])]
-        first = start(one, folder)
-        time.sleep(float(rng.uniform(0, 4)))
-        second = start(two, folder)
-        for name, running in ((one[0], first), (two[0], second)):
-            code, said = running.wait()
+        two = every[int(order[number % len(every)])]
+        shutil.rmtree(folder / "results")
+        if state := int(rng.integers(4)):
+            shutil.copytree(complete, folder / "results")
+            if state > 1:
+                files = sorted(path for path in (folder / "results").iterdir() if path.is_file())
+                files[int(rng.integers(len(files)))].unlink()
+        running = []
+        for words in two:
+            running.append(
+                start((*words, *_workers(words, 2)), folder)
+                if number % 8 == 7
+                else fork((*words, *_workers(words, 1)), folder)
+            )
+            time.sleep(float(rng.uniform(0, 1.5)))
+        for words, one in zip(two, running, strict=True):
+            code, said = one.wait()
             wrong = verdict(code, said) or ("" if code in (0, 1, 2) else f"ended with {code}")
-            what = f"{name}: {wrong}" if wrong else "refused" if code == 2 else "done"
+            what = f"{words[0]}: {wrong}" if wrong else "refused" if code == 2 else "done"
             found[what] += 1
-            log(drill="pair", number=number, pair=[one[0], two[0]], command=name, what=what, said=said[-300:])
+            log(drill="pair", number=number, pair=[two[0][0], two[1][0]], command=words[0], what=what, said=said[-300:])
     return found
+
+
+def _workers(words: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return ("--workers", str(count)) if words[0] in IN_PARTS else ()
 
 
 def disks(folder: Path, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:

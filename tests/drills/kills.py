@@ -19,12 +19,12 @@ Words = tuple[str, ...]
 
 
 def kills(folder: Path, sound: Path, words: Words, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
-    """Kill so many runs, every fifth one started cold and with two workers; what comes through is compared."""
+    """Kill so many runs, every tenth one started cold and with two workers; what comes through is compared."""
     found: Counter[str] = Counter()
     whole = _warm(folder, sound, words)
     done = 0
     while done < count:
-        cold = done % 5 == 4
+        cold = done % 10 == 9
         # from its first moment on: a cold start has imports of its own, and those of two workers
         moment = float(rng.uniform(0.0, 0.6 * whole + 5.0) if cold else rng.uniform(0.0, 0.5 * whole))
         which, whom = SIGNALS[int(rng.integers(len(SIGNALS)))], str(rng.choice(["group", "parent", "worker"]))
@@ -78,9 +78,7 @@ def _warm(folder: Path, sound: Path, words: Words) -> float:
 
     for place in (sound, folder):
         shutil.rmtree(place / "results", ignore_errors=True)
-    start((*words, "--workers", "1"), sound).wait()
-    main([word.replace("{}", str(folder)) for word in (*words, "--workers", "1")])
-    shutil.rmtree(folder / "results")
+    main([word.replace("{}", str(sound)) for word in (*words, "--workers", "1")])
     running = fork((*words, "--workers", "1"), folder)
     most = 0.0
     while not running.ended():

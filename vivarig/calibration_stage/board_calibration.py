@@ -67,10 +67,10 @@ def calibrate_session(folder: Path, options: CalibrateOptions) -> tuple[Calibrat
     )
     solution = solve_rig(chosen, solving)
     refuse_misfit(solution)
-    notes = [*notes, *late_clocks(solution), *_unused_floor(session, options.world)]
+    notes = [*notes, *late_clocks(solution)]
     measured = held_out(chosen, solving)
     repeated = repeatability(solution, np.random.default_rng(0))
-    world_from_rig, world, distances, problems = choose_world(solution, options.world)
+    world_from_rig, world, distances, problems = choose_world(solution, options.world, session, options.workers)
     outcome = CalibrationOutcome(
         title=session.folder.resolve().name,
         rig=moved_rig(solution.rig, world_from_rig),
@@ -138,14 +138,6 @@ def _looked_at(session: Session, output: Path, options: CalibrateOptions) -> _Se
             raise InputError(f"--floor-frame {floor}: no camera saw a board in that frame")
         chosen = sightings.of_frames(np.unique(np.append(chosen.frame, floor)))
     return _Seen(chosen, replace(choice, blurred_views=blurred), graph, notes)
-
-
-def _unused_floor(session: Session, world: WorldOptions) -> list[str]:
-    """Say that footage of the floor is there and not used."""
-    if not session.floor or world.floor_frame is not None:
-        return []
-    clips = ", ".join(sorted({footage.name for footage in session.floor}))
-    return [f"floor clips ({clips}) are not used; a frame of the session with the board on the floor: --floor-frame N"]
 
 
 def _table(detections: list[CameraDetections], boards: tuple[Board, ...]) -> tuple[Sightings, int]:

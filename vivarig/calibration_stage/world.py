@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibration.boards.session import Session
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
 from calibration.solving.rig_solver import RigSolution
@@ -17,15 +18,19 @@ from calibration.solving.world_frame import (
     world_from_known_points,
     world_from_three_points,
 )
+from vivarig.calibration_stage.floor_clips import world_from_clips
 from vivarig.calibration_stage.options import WorldOptions
 
 __all__ = ["choose_world"]
 
 
 def choose_world(
-    solution: RigSolution, options: WorldOptions
+    solution: RigSolution, options: WorldOptions, session: Session | None = None, workers: int = 1
 ) -> tuple[RigidTransform, str, list[DistanceCheck], list[str]]:
-    """Return world_from_rig, how it was chosen, distances checked and what is wrong with it."""
+    """Return world_from_rig, how it was chosen, distances checked and what is wrong with it.
+
+    What was said goes first; then clips of the floor that lie in the session's folder.
+    """
     distances: list[DistanceCheck] = []
     problems: list[str] = []
     points = None if options.points is None else load_named_points(options.points, solution.rig.names)
@@ -52,11 +57,15 @@ def choose_world(
         names = [points.names[i] for i in known]
         world, misfit = world_from_known_points(measured[known], points.world[known], names)
         words = f"known coordinates of {', '.join(names)} ({np.sqrt((misfit**2).mean()):.2f} mm RMS), z up"
+    elif session is not None and session.floor:
+        boards = solution.sightings.boards
+        world, words = world_from_clips(session, solution.rig, boards, options.floor_board, workers)
     else:
         first = solution.rig.names[0]
         return (
             RigidTransform.identity(),
-            f"the frame of camera '{first}' (x right, y down, z forward); give --floor-frame or --points for z up",
+            f"the frame of camera '{first}' (x right, y down, z forward); for z up give --floor-frame, --points or "
+            "clips in floor/",
             distances,
             problems,
         )

@@ -123,7 +123,9 @@ def dask_workers(address: str, trust: ClusterTrust | None = None) -> Iterator[Da
     try:
         client = distributed.Client(address, timeout="20s", security=trust.security())
     except OSError:
-        raise InputError(f"no Dask scheduler answers at {address}; start one with `dask scheduler`") from None
+        certified = trust.certificates is not None
+        way = f"or it does not take the certificates of {trust.certificates}" if certified else "start one"
+        raise InputError(f"no Dask scheduler answers at {address}; {way} (`dask scheduler`)") from None
     except ValueError as error:
         raise InputError(f"--cluster wants an address like tcp://login1:8786, got {address!r} ({error})") from None
     try:

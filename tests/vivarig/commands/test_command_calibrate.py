@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import cv2
@@ -74,7 +75,9 @@ def spacing(rig: Rig) -> np.ndarray:
     return np.linalg.norm(centres[[0, 0, 1]] - centres[[1, 2, 2]], axis=1)
 
 
-def test_several_boards_floor_points_and_a_known_distance(session: tuple[Path, Rig], tmp_path: Path) -> None:
+def test_several_boards_floor_points_and_a_known_distance(
+    session: tuple[Path, Rig], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, truth = session
     assert {b.kind for b in load_boards(folder / "board.toml")} == {"charuco", "aprilgrid"}
     first = cv2.imread(str(folder / "cam1" / "000.png"), cv2.IMREAD_GRAYSCALE)
@@ -101,6 +104,21 @@ def test_several_boards_floor_points_and_a_known_distance(session: tuple[Path, R
     rig = load_rig(out / "rig.toml")
     assert spacing(rig) == pytest.approx(spacing(truth), rel=0.005)
     assert min(c.centre[2] for c in rig) > 0
+    # the same frame as clips of the floor, one for each camera, of another day; a clip of a board elsewhere is said
+    for camera in truth:
+        assert isinstance(camera, LensCamera)
+        place = folder / "floor" / camera.name
+        place.mkdir(parents=True)
+        shutil.copy(folder / camera.name / f"{FLOOR:03d}.png", place / "000.png")
+    assert main([*base, "--floor-board", "marks"]) in (0, 1)
+    assert "clips of cam1, cam2, cam3" in (out / "calibration.html").read_text()
+    for before, after in zip(rig, load_rig(out / "rig.toml"), strict=True):
+        assert after.centre == pytest.approx(before.centre, abs=3.0)
+    shutil.copy(folder / "cam1" / "003.png", folder / "floor" / "cam1" / "000.png")
+    capsys.readouterr()
+    assert main([*base, "--floor-board", "marks"]) == 2
+    assert "px off in camera 'cam" in capsys.readouterr().err
+    shutil.rmtree(folder / "floor")
     # extrinsics only: lenses from a file, held
     lenses = tmp_path / "lenses.toml"
     (out / "rig.toml").rename(lenses)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,39 @@ def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
     for target in targets:
         assert isinstance(outcomes[target], list), outcomes[target]
         assert not differences(target, finished)
+
+
+def certificates(folder: Path) -> Path:
+    """Make an authority of our own and a certificate that it signs."""
+    folder.mkdir()
+    for words in (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=lab -keyout cakey.pem -out ca.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout key.pem -out cert.csr",
+        "x509 -req -in cert.csr -CA ca.pem -CAkey cakey.pem -CAcreateserial -days 2 -out cert.pem",
+    ):
+        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
+def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(finished: Path, tmp_path: Path) -> None:
+    (target,) = copies(finished, tmp_path, 1)
+    ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
+    names = {"ca_file": "ca.pem", "scheduler_cert": "cert.pem", "scheduler_key": "key.pem", "worker_cert": "cert.pem",
+             "worker_key": "key.pem", "client_cert": "cert.pem", "client_key": "key.pem"}  # fmt: skip
+    security = distributed.Security(
+        require_encryption=True, **{f"tls_{name}": str(ours / file) for name, file in names.items()}
+    )
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, protocol="tls://", security=security
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        with pytest.raises(InputError, match="does not take the certificates"):
+            run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(others))
+        outcomes = run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(ours))
+    assert isinstance(outcomes[target], list), outcomes[target]
+    assert not differences(target, finished)
 
 
 def test_no_scheduler_is_said(finished: Path) -> None:

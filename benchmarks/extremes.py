@@ -1,0 +1,122 @@
+"""Memory and temporary disk at the extremes: 64 cameras, 20,000 frames, images of 3840x2160.
+
+    python -m benchmarks.extremes [--case cameras frames pixels]
+
+Each case is run at an ordinary size and at the extreme, by `vivarig run --workers 1` in a process of its own. Counted
+are the most memory that it held, the most that lay in `results` beyond what is there in the end (parts of an unfinished
+run), and the processor time. The 20,000 frames are a short film of the mouse in small images, played there and back;
+they are not tracked here (that is done in parts of at most 160 frames; `benchmarks.long_results` has the rest).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recording_cuts import there_and_back
+from capture.recordings.recording import Recording
+from capture.recordings.video import read_frames, write_video
+from capture.studio.films.simulation import Plan, RingPlan, simulate
+
+_FILM = Plan(name="extreme", frames=12, ring=RingPlan(cameras=4, size=(320, 240)))
+#: Case -> its films, ordinary and extreme, how long each is played, and the last stage.
+CASES: dict[str, tuple[list[Plan], list[int], str]] = {
+    "cameras": (
+        [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [12, 12], "skeleton",
+    ),
+    "frames": ([replace(_FILM, frames=60, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
+    "pixels": (
+        [replace(_FILM, frames=6, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [6, 6],
+        "skeleton",
+    ),
+}  # fmt: skip
+
+
+def lengthened(recording: Recording, frames: int) -> None:
+    """Play each video of a recording there and back until it has so many frames."""
+    for one in recording.footage:
+        assert one.source is not None
+        images = [image for _, image in read_frames(one.source, gray=True)]
+        if len(images) < frames:
+            write_video(one.source, (images[k] for k in there_and_back(len(images), frames)), recording.rate_hz)
+
+
+def run_watched(folder: Path, until: str) -> dict[str, float]:
+    """Run a recording; return the most memory and the most temporary disk it held, MB, and its processor time, s."""
+    call = [sys.executable, "-m", "vivarig.cli", "run", str(folder), "--until", until, "--workers", "1"]
+    before, most, over = resource.getrusage(resource.RUSAGE_CHILDREN), 0, threading.Event()
+
+    def look() -> None:
+        nonlocal most
+        while not over.wait(0.2):
+            most = max(most, _bytes(folder / "results"))
+
+    with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        with watch_memory(lambda: [process.pid], 0.1, own=False) as watch:
+            process.wait()
+        over.set()
+        thread.join()
+    if process.returncode not in (0, 1):
+        raise RuntimeError(f"vivarig run ended with {process.returncode}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    left = _bytes(folder / "results")
+    return {
+        "memory_mb": round(watch.peak_mb, 1),
+        "temporary_mb": round((max(most, left) - left) / 1e6, 2),
+        "results_mb": round(left / 1e6, 2),
+        "cpu_s": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
+    }
+
+
+def _bytes(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            continue  # gone meanwhile
+    return total
+
+
+def measured(case: str) -> list[dict[str, Any]]:
+    """Run one case at both sizes."""
+    films, lengths, until = CASES[case]
+    rows = []
+    for plan, frames in zip(films, lengths, strict=True):
+        with tempfile.TemporaryDirectory() as scratch:
+            recording = simulate(plan, Path(scratch) / "film").recording
+            lengthened(recording, frames)
+            size = "x".join(map(str, plan.ring.size))
+            rows.append({"cameras": plan.ring.cameras, "size": size, "frames": frames, "until": until}
+                        | run_watched(recording.folder, until))  # fmt: skip
+        one = rows[-1]
+        print(
+            f"{plan.ring.cameras:3d} cameras of {size:>9}, {frames:6d} frames to {until:<9}"
+            f" memory {one['memory_mb']:7.0f} MB, temporary disk {one['temporary_mb']:7.1f} MB,"
+            f" results {one['results_mb']:7.1f} MB, {one['cpu_s']:.0f} s",
+            flush=True,
+        )
+    return rows
+
+
+def main() -> None:
+    """Print the table and the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", nargs="+", default=list(CASES), choices=list(CASES))
+    args = parser.parse_args()
+    print(json.dumps({case: measured(case) for case in args.case}))
+
+
+if __name__ == "__main__":
+    main()
