@@ -7,6 +7,7 @@ nothing but the parts it was in: they are tried again elsewhere.
 from __future__ import annotations
 
 import ipaddress
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -129,6 +130,8 @@ def dask_workers(address: str, trust: ClusterTrust | None = None) -> Iterator[Da
     except ValueError as error:
         raise InputError(f"--cluster wants an address like tcp://login1:8786, got {address!r} ({error})") from None
     try:
+        if not client.nthreads():  # they may come later, as jobs of a queue do
+            sys.stderr.write(f"{address}: no workers yet; waiting for some (`dask worker {address}`)\n")
         yield DaskWorkers(client)
     finally:
         client.close()
