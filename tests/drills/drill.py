@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import shutil
 import signal
 import sys
@@ -17,6 +18,8 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+#: A process that has used OpenMP cannot be forked.
+os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent / "helpers"), str(ROOT)]

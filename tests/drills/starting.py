@@ -100,6 +100,7 @@ def start(words: tuple[str, ...], folder: Path, most_bytes: int | None = None) -
     handle, said = tempfile.mkstemp()
     line = [sys.executable, "-m", "vivarig.cli", *_put(words, folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment.pop("NUMBA_THREADING_LAYER", None)  # that of the forks: see drill.py
     child = subprocess.Popen(
         line, stdout=subprocess.DEVNULL, stderr=handle, start_new_session=True, env=environment, preexec_fn=limit
     )
