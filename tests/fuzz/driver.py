@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,6 +34,8 @@ from calibration.foundation.errors import VivarigError  # noqa: E402
 CPU_SECONDS, WALL_SECONDS, MEMORY = 10, 90, 2 << 30
 #: "not damaged": the library that does the damage stumbled; no file was tried.
 GOOD = ("read", "refused", "not damaged")
+#: Files of one reader that a child reads: starting it costs as much as reading three.
+AT_A_TIME = 20
 #: Fields in which infinite means without bounds.
 UNBOUNDED = ("limits", "bounds", "lower", "upper", "time_range")
 
@@ -82,27 +84,67 @@ def outcome(reader: Reader, path: Path) -> tuple[str, str]:
         return "traceback", traceback.format_exc()
 
 
-def tried(reader: Reader, path: Path, spoil: Callable[[Path], str] | None = None) -> tuple[str, str, str]:
-    """Damage a file and read it in a child with limits of time and memory; return what became of it, and how it was damaged.
+@dataclasses.dataclass(frozen=True)
+class Try:
+    """What became of one file: how it was damaged, what its reader did, and what is worth knowing."""
+
+    what: str
+    said: str = ""
+    how: str = ""
+
+
+def tried(
+    reader: Reader, sound: Path, spoils: Sequence[Callable[[Path], str]], harm: Callable[[int, Try], None]
+) -> Counter[str]:
+    """Damage a file and read it, again and again, in a child with limits of time and memory for each; count what happened.
 
     The damage is done there as well: the libraries that it is done with may stumble over a file that is damaged twice.
+    A child that does not live to the end is followed by another, which begins with the next file.
+
+    Args:
+        reader: the reader.
+        sound: its sound file.
+        spoils: what damages a copy of that, one for each file to try.
+        harm: told (which, what happened) of each file that did harm, while it still lies beside ``sound``.
     """
+    counts: Counter[str] = Counter()
+    place = sound.parent / "spoilt" / sound.name
+    place.parent.mkdir(exist_ok=True)
+    first = 0
+    while first < len(spoils):
+        for number, one in enumerate(_child(reader, sound, place, spoils[first:], harm, first), first):
+            counts[one.what] += 1
+            if one.what in ("hang", "crash"):
+                harm(number, one)
+        first = counts.total()
+    return counts
+
+
+def _child(
+    reader: Reader, sound: Path, place: Path, spoils: Sequence[Callable[[Path], str]],
+    harm: Callable[[int, Try], None], first: int,
+) -> list[Try]:  # fmt: skip
+    """Try files in one child; return what became of them, the last of which may have ended it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
         try:
-            how = spoil(path) if spoil is not None else ""
-            os.write(writing, how.encode("utf-8", "replace")[:5000] + b"\0")
-            what, said = outcome(reader, path)
-            os.write(writing, f"{what}\0{said}".encode("utf-8", "replace")[:50000])
+            os.close(reading)
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, 1)
+            used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            for number, spoil in enumerate(spoils, first):
+                copied(sound, place)
+                how = spoil(place)
+                os.write(writing, b"damaged\n")
+                spent = int(time.process_time())
+                resource.setrlimit(resource.RLIMIT_CPU, (spent + CPU_SECONDS, resource.RLIM_INFINITY))
+                what, said = outcome(reader, place)
+                if what not in GOOD:
+                    harm(number, Try(what, said, how))
+                os.write(writing, f"{what}\n".encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -113,20 +155,19 @@ def tried(reader: Reader, path: Path, spoil: Callable[[Path], str] | None = None
         if not block:
             break
         content += block
+        deadline = time.monotonic() + WALL_SECONDS
     else:
         os.kill(child, signal.SIGKILL)
     os.close(reading)
     _, status = os.waitpid(child, 0)
-    how, *rest = content.decode("utf-8", "replace").split("\0", 2)
-    if not rest:
-        return "not damaged", "", ""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        what, said = (
-            ("hang", "") if number in (signal.SIGKILL, signal.SIGXCPU) else ("crash", signal.Signals(number).name)
-        )
-        return what, said, how
-    return (rest[0], rest[1], how) if len(rest) == 2 else ("crash", "nothing said", how)
+    words = content.decode().split()
+    found = [Try(word) for word in words[1::2]]
+    if len(found) < len(spoils):
+        slow = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGXCPU)
+        name = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else "ended without a word"
+        # not yet damaged: the library that does the damage stumbled, no file was tried
+        found.append(Try("not damaged" if len(words) % 2 == 0 else "hang" if slow else "crash", name))
+    return found
 
 
 def imported(modules: list[str]) -> None:
@@ -158,10 +199,13 @@ def seeds(folder: Path, names: list[str]) -> dict[str, Path]:
         with os.fdopen(reading) as stream:
             imported(stream.read().split())
         os.waitpid(child, 0)
-        what, said, _ = tried(READERS[name], found[name])
-        if what != "read":
-            raise RuntimeError(f"{name}: the sound file is not read: {what}: {said}")
+        if not tried(READERS[name], found[name], [lambda path: ""], _said)["read"]:
+            raise RuntimeError(f"{name}: the sound file is not read")
     return found
+
+
+def _said(number: int, one: Try) -> None:
+    sys.stderr.write(f"{one.what}: {one.said}\n")
 
 
 def damaged(name: str, seed: int, number: int) -> Callable[[Path], str]:
@@ -179,35 +223,31 @@ def fuzz(
 ) -> dict[str, Counter[str]]:
     """Try so many damaged files of each reader; bad ones are kept in a folder, with what happened.
 
-    Each round, a file of each reader, adds a line to the log: a run that is ended loses nothing.
+    Each turn of a reader adds a line to the log: a run that is ended loses nothing.
     """
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     with TemporaryDirectory() as scratch:
         sound = seeds(Path(scratch) / "seeds", names)
-        for number in range(files):
-            this: dict[str, str] = {}
-            began = time.monotonic()
+        for first in range(0, files, AT_A_TIME):
             for name in names:
-                reader = READERS[name]
-                if reader.slow and number % 10:
-                    continue
-                path = Path(scratch) / reader.file
-                copied(sound[name], path)
-                what, said, how = tried(reader, path, damaged(name, seed, number))
-                counts[name][what] += 1
-                this[name] = what
-                if what not in GOOD:
-                    sys.stderr.write(f"{name} {number}: {what}: {how}: {said.strip().splitlines()[-1:]}\n")
+                numbers = range(first, min(first + AT_A_TIME, files))[:: 10 if READERS[name].slow else 1]
+
+                def harm(which: int, one: Try, name: str = name, numbers: range = numbers) -> None:
+                    number = numbers[which]
+                    last = one.said.strip().splitlines()[-1:]
+                    sys.stderr.write(f"{name} {number}: {one.what}: {one.how}: {last}\n")
                     sys.stderr.flush()
                     if keep is not None:
                         keep.mkdir(parents=True, exist_ok=True)
                         place = keep / f"{name.replace(' ', '_')}-{seed}-{number}"
-                        copied(path, place)
-                        (keep / f"{place.name}.txt").write_text(f"{what}\n{how}\n{said}")
-            if log is not None:
-                with log.open("a") as file:
-                    took = round(time.monotonic() - began, 2)
-                    file.write(json.dumps({"seed": seed, "number": number, "seconds": took, "found": this}) + "\n")
+                        copied(sound[name].parent / "spoilt" / sound[name].name, place)
+                        (keep / f"{place.name}.txt").write_text(f"{one.what}\n{one.how}\n{one.said}")
+
+                this = tried(READERS[name], sound[name], [damaged(name, seed, number) for number in numbers], harm)
+                counts[name] += this
+                if log is not None:
+                    with log.open("a") as file:
+                        file.write(json.dumps({"seed": seed, "first": first, "reader": name, "found": this}) + "\n")
     return counts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,38 @@ def test_damaged_files_do_no_harm(tmp_path: Path, share: int) -> None:
     )
     assert done.returncode == 0, f"files and what they did are in {tmp_path / 'harmful'}: {done.stderr[-3000:]}"
     assert json.loads(done.stdout.splitlines()[-1])["files"] == 3 * len(names)
+
+
+_HARMFUL = """
+import json, os, sys
+from pathlib import Path
+import driver
+from corpus import Reader
+
+def read(path):
+    number = int(path.read_text())
+    if number == 1: os.abort()
+    if number == 2:
+        while True: pass
+    if number == 3: return float("inf")
+    if number == 4: raise KeyError("x")
+    if number == 5: return bytearray(3 << 30)
+
+driver.CPU_SECONDS = 1
+sound = Path(sys.argv[1]) / "a.txt"
+sound.write_text("0")
+spoils = [lambda path, n=n: str(path.write_text(str(n))) for n in (0, 1, 2, 3, 4, 5, 0)]
+told = []
+counts = driver.tried(Reader("a.txt", None, read), sound, spoils, lambda number, one: told.append(number))
+print(json.dumps([counts, told]))
+"""
+
+
+def test_the_driver_notices_what_happens(tmp_path: Path) -> None:
+    here = Path(__file__).parent
+    paths = os.pathsep.join(map(str, (here, here.parent / "helpers", ROOT)))
+    words = [sys.executable, "-c", _HARMFUL, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": paths})
+    counts, told = json.loads(done.stdout)
+    assert counts == {"read": 2, "crash": 1, "hang": 1, "nonsense": 1, "traceback": 2}
+    assert told == [1, 2], "what did not end the child is told inside it"
