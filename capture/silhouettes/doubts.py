@@ -106,8 +106,8 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     ratio, error = _lighting(picture, ground, own | asked)
     spread = np.square(model.background.spread[doubt.window]) + np.square((error + np.float32(_RATIO_ERROR)) * ground)
     away = (np.square(picture - ratio * ground) / spread).mean(axis=2)
-    found = _hanging_together(own | (asked & (away > _STANDS_OUT**2)), own)
-    found = fill_holes(found, max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(found))))
+    least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
+    found = fill_holes(_without_specks(own | (asked & (away > _STANDS_OUT**2)), own, least), least)
     out = mask.copy()
     out[doubt.window] = own | half_way_edge(found, doubt.image, model.background.centre[doubt.window], doubt.light)
     return out
@@ -129,6 +129,13 @@ def _lighting(picture: Singles, ground: Singles, covered: Bools) -> tuple[Single
 
 def _part(background: Background, window: tuple[slice, slice]) -> Background:
     return Background(background.centre[window], background.spread[window])
+
+
+def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:
+    """Return the parts of a mask (h, w) that hold some of a body or are no specks: a tail may lose its base."""
+    runs = runs_of(mask, diagonal=True)
+    keep = (runs.counts(body) > 0) | (runs.areas() >= least_px)
+    return np.asarray(runs.drawn(keep[runs.part])) if runs.parts else mask
 
 
 def _hanging_together(mask: Bools, body: Bools) -> Bools:

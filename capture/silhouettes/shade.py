@@ -37,7 +37,7 @@ _LOOKED_AT = 640
 _CLEAR = 0.01
 _ROUNDS = 2
 #: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
-_STEADY = 0.25
+_STEADY = 0.35
 _BELOW = 0.03
 #: This share of the hull's surface is left below the plane that is clear of shade.
 _CLEAR_OF = 0.05
