@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check clean fuzz drill
+.PHONY: demo test check clean docs fuzz drill wheel
 
 demo: $(VENV)/.installed
 	$(BIN)/vivarig demo
@@ -17,6 +17,15 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as a site, in site/; a link that leads nowhere is an error.
+docs: $(VENV)/.installed
+	$(INSTALL) -e ".[docs]"
+	$(BIN)/python -m mkdocs build --strict
+
+# dist/vivarig-*.whl, with the sample mouse inside
+wheel: $(VENV)/.installed
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # For hours: FILES=1000000 make fuzz
 fuzz: $(VENV)/.installed-test

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,7 @@ def verb_parser(verb: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
     importlib.import_module(f"vivarig.commands.{verb}").add_arguments(parser)
     parser.add_argument("--json")
+    parser.add_argument("--quiet", action="store_true")
     return parser
 
 
@@ -138,3 +142,17 @@ def test_no_path_of_a_machine_and_no_unfinished_words() -> None:
         text = page.read_text()
         assert not re.search(r"/(work|root|home)/", text), page.name
         assert "TODO" not in text and "RESULTS_TABLES" not in text, page.name
+
+
+def test_the_site_names_every_page_and_builds_without_a_warning(tmp_path: Path) -> None:
+    """Links, pictures and generated pages, as `make docs` does it; a warning is an error."""
+    pytest.importorskip("material", reason="needs mkdocs-material: pip install -e '.[docs]'")
+    path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    environment = dict(os.environ, PYTHONPATH=path, NO_MKDOCS_2_WARNING="1")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site" / "reference" / "commands.html").read_text()
+    assert all(f'id="{verb}"' in page for verb in VERBS)
+    fetched = re.findall(r'(?:src|href)="(https?://[^"]*)"', (tmp_path / "site" / "index.html").read_text())
+    assert [address for address in fetched if "squidfunk" not in address] == [], "a page that fetches from elsewhere"

@@ -24,7 +24,7 @@ from vivarig.version import __version__
 if TYPE_CHECKING:
     from vivarig.console.reporting import CommandReport
 
-__all__ = ["VERBS", "main"]
+__all__ = ["VERBS", "main", "parser_of"]
 
 #: Every verb with its line in ``vivarig --help``. A module is imported only when its verb is used.
 VERBS = {
@@ -52,6 +52,7 @@ VERBS = {
     "table": "many recordings in one tidy table, CSV or Parquet",
     "compare": "groups of animals beside each other, from a table",
     "convert": "convert rig and motion files between formats",
+    "completion": "make your shell complete verbs and options",
     "simulate": "film a synthetic recording with known truth",
 }
 
@@ -72,7 +73,8 @@ def _overview() -> str:
     )
 
 
-def _parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+def parser_of(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+    """Return the parser of a verb's module."""
     parser = argparse.ArgumentParser(
         prog=f"vivarig {verb}",
         description=textwrap.fill(module.HELP, 100),
@@ -82,8 +84,14 @@ def _parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
     )
     module.add_arguments(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers of the report to FILE")
-    parser.add_argument("--verbose", action="store_true", help="log what happens inside")
+    loud = parser.add_mutually_exclusive_group()
+    loud.add_argument("--verbose", action="store_true", help="log what happens inside")
+    loud.add_argument("--quiet", action="store_true", help="say nothing but what went wrong: no report, no progress")
     return parser
+
+
+def _module(verb: str) -> ModuleType:
+    return importlib.import_module(f"vivarig.commands.{verb}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,11 +112,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from threadpoolctl import threadpool_limits
 
+        from vivarig.console.progress import silence_progress
         from vivarig.console.reporting import write_json
 
-        module = importlib.import_module(f"vivarig.commands.{verb}")  # takes seconds: may be interrupted too
-        args = _parser(verb, module).parse_args(words[1:])
+        module = _module(verb)  # takes seconds: may be interrupted too
+        args = parser_of(verb, module).parse_args(words[1:])
         logging.basicConfig(level=logging.INFO if args.verbose else logging.WARNING, format="%(name)s: %(message)s")
+        silence_progress(args.quiet)
+        if verb == "completion":  # the one verb that asks all others
+            args.parsers = {name: (text, parser_of(name, _module(name))) for name, text in VERBS.items()}
         # BLAS sums in another order on another number of threads: one, and every machine gives the same bytes.
         with threadpool_limits(limits=1, user_api="blas"):
             report: CommandReport = module.run(args)
@@ -120,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"vivarig {verb}: stopped; run it again to go on from here", file=sys.stderr)
         return 130
-    _say(report.lines)
+    _say([] if args.quiet else report.lines)
     if not report.quality_ok:
         print(f"vivarig {verb}: done, but not all is well: {report.reason}", file=sys.stderr)
         return 1

@@ -108,3 +108,13 @@ def test_a_demo_killed_while_it_copies_the_sample_copies_it_again(
     assert main(["demo", "--folder", str(tmp_path)]) == 0
     assert (tmp_path / "mouse" / "videos" / "cam08.mp4").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["mouse"]
+
+
+def test_quiet_says_nothing_but_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_rig(ring(3), tmp_path / "rig.toml")
+    words = ["convert", str(tmp_path / "rig.toml"), str(tmp_path / "out.yml"), "--lossy"]
+    assert main(words) == 0 and "wrote" in capsys.readouterr().out
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "") and (tmp_path / "out.yml").is_file()
+    assert main(["convert", str(tmp_path / "none.toml"), str(tmp_path / "o.yml"), "--quiet"]) == 2
+    assert "no such file" in capsys.readouterr().err

@@ -30,13 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def samples_folder() -> Path:
-    """Return the folder of sample recordings of this checkout."""
+    """Return the folder of sample recordings: of this checkout, or the compact copy in the installed package."""
+    packed = Path(__file__).resolve().parents[1] / "samples"
     folder = Path(__file__).resolve().parents[2] / "sample_data"
-    if not folder.is_dir():
-        raise InputError(
-            "the sample recordings are not here; run from a checkout of the repository, as `make demo` does"
-        )
-    return folder
+    return folder if folder.is_dir() else packed
 
 
 def run(args: argparse.Namespace) -> CommandReport:
@@ -44,7 +41,7 @@ def run(args: argparse.Namespace) -> CommandReport:
     source = samples_folder() / args.sample
     target = args.folder / args.sample
     if not source.is_dir():
-        raise InputError(f"{source}: no such sample")
+        raise InputError(f"the sample '{args.sample}' is not in the installed package; it is in the repository")
     if not target.exists():
         # Whole or not at all: a copy that was killed half-way would be taken for a recording that lacks its videos.
         part = target.with_name(f".{target.name}-copy")

@@ -19,17 +19,24 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["PlainLines", "StagesDisplay", "progress", "progress_callback", "relay_progress"]
+__all__ = ["PlainLines", "StagesDisplay", "progress", "progress_callback", "relay_progress", "silence_progress"]
 
 T = TypeVar("T")
 
 _relay: Callable[[str, int, int], None] | None = None
+_silent = False
 
 
 def relay_progress(listener: Callable[[str, int, int], None] | None) -> None:
     """Send all progress of this process to ``listener`` (label, done, total) instead of showing it."""
     global _relay
     _relay = listener
+
+
+def silence_progress(silent: bool) -> None:
+    """Show no progress of what this process does from now on, or show it again."""
+    global _silent
+    _silent = silent
 
 
 class PlainLines:
@@ -68,7 +75,7 @@ def _display() -> Progress:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
-        disable=not sys.stderr.isatty(),
+        disable=_silent or not sys.stderr.isatty(),
     )
 
 
@@ -91,7 +98,7 @@ def progress_callback(label: str) -> Iterator[Callable[[int, int], None]]:
 
         def update(done: int, total: int) -> None:
             display.update(task, completed=done, total=total)
-            if not sys.stderr.isatty():
+            if not sys.stderr.isatty() and not _silent:
                 lines.update(label, done, total)
 
         yield update
@@ -103,7 +110,7 @@ class StagesDisplay:
     def __init__(self, *, show: bool = True) -> None:
         self._display = _display()
         self._display.disable |= not show
-        self._lines = PlainLines() if show and not sys.stderr.isatty() else None
+        self._lines = PlainLines() if show and not _silent and not sys.stderr.isatty() else None
         self._totals: dict[str, int] = {}
         self._bars: dict[str, TaskID] = {}
         self._running: dict[str, dict[str, int]] = {}
