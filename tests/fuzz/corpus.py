@@ -378,10 +378,10 @@ def _subjects() -> None:
     )
     READERS["prior"] = Reader("a.npz", prior, read_prior, ("load_prior", "read_npz"))
     READERS["cmu table"] = Reader("cmu", _cmu_table, lambda p: load_cmu(p).motion(0), ("load_cmu",))
-    READERS["joints"] = Reader("joints.toml", _joints, lambda p: load_joints(p).places, ("load_joints",))
+    READERS["joints"] = Reader("joints.toml", _joint_list, load_joints, ("load_joints",))
 
 
-def _joints(path: Path) -> None:
+def _joint_list(path: Path) -> None:
     path.write_text(
         '[joints]\nroot = { at = [0.0, 0.0, 1.0] }\nleg = { at = [0.1, 0.2, 0.5], parent = "root", range_deg = 40 }\n'
         'paw = { at = [0.1, 0.2, 0.0], parent = "leg" }\nnose = { at = [1.0, 0.0, 1.0], parent = "root" }\n'

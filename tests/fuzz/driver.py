@@ -193,6 +193,8 @@ def seeds(folder: Path, names: list[str]) -> dict[str, Path]:
                 READERS[name].make(found[name])
                 outcome(READERS[name], found[name])  # compiled code is made and kept now, outside the limits
                 os.write(writing, " ".join(sys.modules)[:60000].encode())
+            except BaseException:  # noqa: BLE001  (of a writer: the sound file is then not read, which is said)
+                sys.stderr.write(f"{name}: {traceback.format_exc()}")
             finally:
                 os._exit(0)
         os.close(writing)
