@@ -7,7 +7,8 @@ of 0.06 and more.
 
 A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
 point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
-tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it.
+tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than two
+views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back and leads there.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Limits:
 
 
 PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0)
-RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 6.0, -0.20, 0.10, 0.75)
+RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75)
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
