@@ -7,8 +7,8 @@ of 0.06 and more.
 
 A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
 point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
-tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than two
-views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back and leads there.
+tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than
+two views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back.
 """
 
 from __future__ import annotations
