@@ -25,6 +25,7 @@ _LEAST = 2
 _SCALES_PX = (4, 8, 16, 32, 64)
 #: Around what is not known the ground's variation is measured, share of the image's longer side.
 _NEAR = 0.04
+_LARGE_PX = 800
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +108,15 @@ def filled(values: Singles, known: Bools) -> Singles:
 
 def variation_of(values: Singles, known: Bools, around: Bools) -> Singles:
     """Return (scales, C) how far the known ground is from its mean over each of `_SCALES_PX`, near the region."""
+    step = 2 if max(known.shape) > _LARGE_PX else 1  # every second pixel of a large image tells as much
+    values, known, around = values[::step, ::step], known[::step, ::step], around[::step, ::step]
     weight = known.astype(np.float32)
     ring = known & around
     ring = ring if np.count_nonzero(ring) > 100 else known
     found = []
     for scale in _SCALES_PX:
-        side = 2 * round(1.7 * scale) + 1  # a square with the standard deviation of a Gaussian of this scale
+        # a square with the standard deviation of a Gaussian of this scale
+        side = 2 * round(1.7 * scale / step) + 1
         share = np.maximum(cv2.blur(weight, (side, side)), np.float32(1e-3))
         mean = cv2.blur(values * weight[:, :, None], (side, side)).reshape(values.shape) / share[:, :, None]
         away = np.abs(values - mean)[ring]

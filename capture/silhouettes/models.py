@@ -285,9 +285,9 @@ def _evidence_model(
         first, *others = fit_mixture(list(_empty_scene(footage, grey)), noise)
         return PlateModel(first, shadow_floor=floor, states=tuple(others))
     if name == "moving":
+        place = _sitting_place(options, samples, grey, noise)
         ground = uncovered_ground(samples, noise, floor)
         found = PlateModel(ground.background, shadow_floor=floor)
-        place = _sitting_place(options, samples, grey, noise)
         if place is not None and not _stands_out(found, ~ground.seen, _some(samples), options.cleaning):
             return SittingSubject(place, grey)
         return found

@@ -71,7 +71,7 @@ def prepare_models(
             return None, []
         source = sources[index]
         images = spread_frames(source.footage.source, most, start=first + source.offset, stop=last + source.offset)
-        few = images[:: max(1, len(images) // _TUNED)].copy()
+        few = images[:: max(1, -(-len(images) // _TUNED))].copy()
         model = camera_model(source.footage, options, images)
         return model, _as_streamed(few, model)
 
