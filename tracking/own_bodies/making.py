@@ -199,7 +199,8 @@ def _joints_inside(
     places = plan.places.copy()
     if len(outside):
         places[outside] = flesh.middles[flesh.cubes(places[outside])]
-    notes = [f"{plan.names[joint]} lay {away[joint]:.1f} mm outside and was drawn in" for joint in outside]
+    told_of = outside[away[outside] > 0.005 * size]
+    notes = [f"{plan.names[joint]} lay {away[joint]:.1f} mm outside and was drawn in" for joint in told_of]
     return plan.moved(places), notes
 
 

@@ -30,6 +30,8 @@ BEND = 0.018
 """A line that leaves the straight by more than this share of the diagonal has a joint there."""
 CLOSE, PIECE, THIN_PIECE = 0.05, 0.24, 0.12
 """Least distance between joints of a limb, and the longest piece of it, thick or thin (a tail), without one."""
+STUB = 0.2
+"""An extremity that is neither head nor tail nor one of a pair is at least so long, as a share of the diagonal."""
 MEET = 1.3
 """Lines that meet no further apart than so many times the depth of the flesh meet at one place."""
 SPINE = 0.14
@@ -65,6 +67,8 @@ def suggested_joints(vertices: Floats, faces: Ints, what: str) -> tuple[BodyPlan
     nodes, trunk, limbs = _branches(lines, size)
     side, middle, mirrored = _symmetry(closed.vertices, size)
     head = _named(limbs, nodes, closed.vertices, side, middle, size)
+    # One ear of two that stands out a little more than the other is no limb.
+    limbs = [limb for limb in limbs if not limb.name.startswith("part_") or _length(limb.path) > STUB * size]
     if head is not None:
         forward = head.path[-1] - middle
         if np.cross(np.array([0.0, 0.0, 1.0]), forward) @ side < 0:
