@@ -23,9 +23,10 @@ ORDER = (
     "tracking.quads", "tracking.priors", "tracking.subjects", "tracking.own_bodies", "tracking.observations",
     "tracking.terms", "tracking.points", "tracking.fitting", "tracking.limbs", "tracking.sequence",
     "tracking.adapting", "tracking.beads",
-    "vivarig.version", "vivarig.console", "vivarig.results", "vivarig.xray", "vivarig.evaluation", "vivarig.export",
-    "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.stages", "vivarig.pipeline",
-    "vivarig.calibration_stage", "vivarig.viewer_door", "vivarig.viewer", "vivarig.api", "vivarig.commands",
+    "vivarig.version", "vivarig.console", "vivarig.edits", "vivarig.results", "vivarig.xray", "vivarig.evaluation",
+    "vivarig.export", "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.mending",
+    "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api",
+    "vivarig.commands",
     "vivarig.cli",
 )  # fmt: skip
 PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")

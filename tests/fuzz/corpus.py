@@ -62,10 +62,10 @@ from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.sequence.tracked_points import TrackedPoints
 from tracking.subjects.mesh_files import read_mesh
 from tracking.subjects.subject import builtin_subject, load_subject, save_subject
+from vivarig.edits.edit_file import load_edits
 from vivarig.evaluation.scores import load_estimate, load_joint_map
 from vivarig.jobs.fingerprints import Ledger
 from vivarig.results.findings import load_findings
-from vivarig.stages.edits import load_edits
 from vivarig.statistics.table_files import read_table
 
 __all__ = ["READERS", "Reader"]
@@ -412,7 +412,12 @@ def _spaces() -> None:
         )
         save_pose_space(known, path)
 
-    edit = '[[edit]]\npoint = "nose"\nframes = [3, 9]\nplace = [1.0, 2.0, 3.0]\nmode = "absolute"\n'
+    edit = (
+        '[[edit]]\npoint = "nose"\nframes = [3, 9]\nplace = [1.0, 2.0, 3.0]\nmode = "absolute"\n'
+        '[[mask]]\ncamera = "a"\nframes = [3, 3]\npaint = false\nradius = 4.0\npath = [[1.0, 2.0], [3.0, 4.0]]\n'
+        '[[drop]]\ncamera = "a"\nframes = [3, 9]\n[[lost]]\nframes = [1, 2]\nlimb = "tail"\n'
+        '[[key_pose]]\nframe = 4\nramp = 3\n[key_pose.joints]\nnose = [1.0, 2.0, 3.0]\n[names.beads]\na = "b"\n'
+    )
     READERS["vpg"] = Reader("a.vpg", vpg, lambda p: decode_motion(read_vpg(p)), ("read_vpg",))
 
     def library(path: Path) -> None:

@@ -15,7 +15,7 @@ from headless_browser import open_page, wait_for
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from vivarig.viewer_door import Door
+from vivarig.viewer.door import Door
 
 
 @pytest.fixture(scope="module")

@@ -45,6 +45,7 @@ class Reason(IntEnum):
     AMBIGUOUS_LIMB = 14
     HIDDEN = 15
     ONE_SIDED = 16
+    SAID_BY_HAND = 17
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from calibration.foundation.files import write_text
 from capture.recordings.recording import STAGES, Recording
 from skeleton.bodies import BODIES
 from vivarig.console.reporting import plain_json
+from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.version import __version__
 
 __all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_words"]
@@ -54,7 +55,21 @@ def digest_of_more(recording: Recording, stage: str, options: Mapping[str, Any])
         paths.append(recording.results / "beads.h5")
     if stage == "report":
         paths += [recording.results / "beads.h5", recording.folder / "truth.h5"]
-    return _digest_of_paths(paths)
+    return _digest_of_paths(paths, _edits_of(recording, stage, options))
+
+
+def _edits_of(recording: Recording, stage: str, options: Mapping[str, Any]) -> str:
+    """Return a digest of the edits that a stage follows; those of silhouettes and track are laid over their results."""
+    if stage not in ("skeleton", "report"):
+        return ""
+    edits = load_edits(edits_file(recording.folder))
+    if stage == "report":
+        described = edits.described()
+        return json.dumps(described) if described else ""
+    words = edits.digest("masks", "drops", "lost", "key_poses", "bead_names")
+    if options.get("clean"):
+        words += edits.digest("holds") + json.dumps(recording.settings.get("clean", {}), sort_keys=True, default=str)
+    return words
 
 
 def _digest_of_paths(paths: Iterable[Path | None], words: str = "") -> str:
@@ -129,6 +144,16 @@ class Ledger:
         self._entries[stage] = {
             "rests_on": rests_on, "made": digest_of_path(output), "reason": reason, "given": dict(given or {}),
         }  # fmt: skip
+        self._write()
+
+    def laid_over(self) -> tuple[str, str]:
+        """Return what the edits that lie over the results rested on, and what they made; empty words for none."""
+        entry = self._entries.get("edits", {})
+        return str(entry.get("rests_on", "")), str(entry.get("made", ""))
+
+    def note_edits(self, rests_on: str, made: str) -> None:
+        """Note that edits were laid over the results."""
+        self._entries["edits"] = {"rests_on": rests_on, "made": made}
         self._write()
 
     def _write(self) -> None:

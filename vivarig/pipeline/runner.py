@@ -20,6 +20,8 @@ from vivarig.jobs.cutting import LENGTH
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
+from vivarig.mending.unedited import FILES
+from vivarig.pipeline.edited import EditsInRun
 from vivarig.pipeline.plans import plan_as_before, plan_with, record
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
 from vivarig.pipeline.stages import STAGES, Stage
@@ -139,23 +141,35 @@ def run_recording(
         ledger = Ledger(recording.results)
         job = _planned(recording, chosen, stages, ledger, tell)
         job.drop_strange()
+        edits = EditsInRun(recording, job.plans, ledger)
+        edits.prepare()
         harmed: dict[str, bool] = {}
         for stage in stages:
-            plan, output = job.plans[stage.name], recording.results / stage.output
+            plan, output = job.plans[stage.name], edits.output(stage.output)
             if stage.name not in chosen.again and ledger.is_done(stage.name, plan.rests_on, output):
                 tell(stage.name, "done before, kept")
                 continue
             harmed[stage.name] = ledger.is_damaged(stage.name, plan.rests_on, output)
             if harmed[stage.name]:
                 tell(stage.name, "its result was changed or damaged since: doing it again")
+        if any(name in FILES for name in harmed):
+            edits.begin_again()
         for stage_name in chosen.again:
             shutil.rmtree(job.parts / stage_name, ignore_errors=True)
         spent: dict[str, list[Done]] = {name: [] for name in harmed}
         reports: dict[str, CommandReport] = {}
-        if harmed:
+        if harmed or edits.pending:
+            made = [name for name in harmed if name in FILES]
+            rest = [name for name in harmed if name not in FILES]
             with contextlib.ExitStack() as stack:
                 place = workers if workers is not None else stack.enter_context(workers_here(chosen.workers))
-                reports = run_job(job, harmed, place, tell, spent, ledger, show=show)
+                if edits.pending:
+                    if made:
+                        reports = run_job(job, made, place, tell, spent, ledger, show=show)
+                    edits.lay(tell)
+                    reports |= run_job(job, rest, place, tell, spent, ledger, show=show) if rest else {}
+                else:
+                    reports = run_job(job, harmed, place, tell, spent, ledger, show=show)
         if job.parts.exists():
             shutil.rmtree(job.parts)
         for stage in stages:

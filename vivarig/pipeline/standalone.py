@@ -13,6 +13,7 @@ from vivarig.jobs.cutting import LENGTH
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
+from vivarig.mending.unedited import FILES, as_made, take_off
 from vivarig.pipeline.plans import plan_as_before, plan_of, record
 from vivarig.pipeline.runner import run_job, workers_here
 from vivarig.pipeline.stages import STAGES, Stage, run_whole
@@ -26,6 +27,8 @@ def run_one_stage(stage: str, recording: Recording, options: StageOptions, worke
     chosen = next(one for one in STAGES if one.name == stage)
     with results_lock(recording.results):
         ledger = Ledger(recording.results)
+        if stage in FILES:
+            take_off(recording.results)  # `vivarig run` lays the edits over what is made here
         brought = digest_of_inputs(recording)
         plan = plan_of(recording, chosen, options, _before(recording, chosen, ledger, brought), brought, LENGTH)
         report = _in_parts(recording, plan, workers) if stage == "track" else run_whole(recording, options, workers)
@@ -49,7 +52,7 @@ def _before(recording: Recording, stage: Stage, ledger: Ledger, brought: str) ->
     """
     before = []
     for need in (one for one in STAGES if one.name in stage.needs):
-        output = recording.results / need.output
+        output = as_made(recording.results, need.output)
         earlier = _before(recording, need, ledger, brought)
         planned = plan_as_before(recording, need, earlier, brought, LENGTH, ledger, lambda name, text: None).rests_on
         if ledger.is_done(need.name, planned, output):

@@ -9,6 +9,7 @@ from typing import Any
 from calibration.foundation.digests import digest_of_path
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.tables import read_toml
+from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.report.page import Page
 from vivarig.results.findings import Findings
 from vivarig.version import __version__
@@ -33,6 +34,10 @@ def add_provenance(page: Page, findings: Findings) -> None:
             with open_results(path, stage=stage) as file:
                 rows.append((f"{stage}: made with", _short(read_parameters(file))))
     page.table(("what", "value"), rows, words=True)
+    edits = load_edits(edits_file(recording.folder)).described()
+    if edits:
+        page.note("Mended by hand (edits.toml); frames are the recording's:")
+        page.table(("what", "where"), edits, words=True)
     page.note("Calibration, as the rig's file tells it:")
     page.table(("figure", "value"), _calibration(recording.rig_file) or [("none told", "-")], words=True)
     page.note("Inputs; digests are BLAKE2b, 128 bit: `b2sum -l 128 FILE` gives the same for a file.")

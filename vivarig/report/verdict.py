@@ -10,6 +10,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Ints
 from calibration.foundation.trust import Trust
+from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.results.findings import Findings, TrackFindings
@@ -46,6 +47,9 @@ def add_verdict(page: Page, findings: Findings, stretches: Sequence[Stretch], wa
             "The template does not explain what the cameras saw in most of this recording: surface, joints and angles "
             "below show where the fit came to rest, and are no measurement of the subject until the cause is mended."
         )
+    count = len(load_edits(edits_file(findings.recording.folder)).described())
+    if count:
+        lines.append(f"{count} {'edits' if count > 1 else 'edit'} made by hand, listed under How this was made.")
     lines += [f"Cameras: {text}" for text in warnings]
     page.verdict(answer, mood, lines, _advice(stretches))
 

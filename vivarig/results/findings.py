@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
-from calibration.foundation.errors import InputError
+from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.hdf5_files import mapped_or_read, words_of
 from calibration.foundation.result_files import open_results
 from capture.recordings.masks import first_frame, mask_cameras, read_agreement, read_flags
 from capture.recordings.recording import Recording
 from tracking.sequence.track_file import open_track
+from vivarig.edits.edit_file import Edits, edits_file, load_edits
 
 __all__ = [
     "Beads",
@@ -194,7 +196,28 @@ def load_findings(recording: Recording) -> Findings:
         _beads(place / "beads.h5") if there("beads.h5") else None,
     )
     _check_lengths(findings)
-    return findings
+    return _renamed(findings, load_edits(edits_file(recording.folder)))
+
+
+def _renamed(findings: Findings, edits: Edits) -> Findings:
+    """Return findings whose beads and markers are called as somebody said; two of one name are refused."""
+    track, beads = findings.track, findings.beads
+    if track is not None and edits.marker_names:
+        track = replace(track, marker_names=_called(track.marker_names, edits.marker_names, "marker"))
+    if beads is not None and edits.bead_names:
+        beads = replace(beads, names=_called(beads.names, edits.bead_names, "bead"))
+    return replace(findings, track=track, beads=beads)
+
+
+def _called(names: tuple[str, ...], words: Mapping[str, str], what: str) -> tuple[str, ...]:
+    missing = next((name for name in words if name not in names), None)
+    if missing is not None:
+        raise InputError(f"edits.toml: [names] no {what} '{missing}'; {nearest(missing, list(names))}")
+    new = tuple(words.get(name, name) for name in names)
+    if len(set(new)) < len(new):
+        twice = next(name for name in new if new.count(name) > 1)
+        raise InputError(f"edits.toml: [names] two {what}s would be called '{twice}'")
+    return new
 
 
 def _check_lengths(findings: Findings) -> None:

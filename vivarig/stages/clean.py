@@ -17,7 +17,9 @@ from skeleton.inverse_kinematics.fits import same_sign
 from skeleton.inverse_kinematics.footplants import FootPlants, plant_feet
 from skeleton.tree.joint_tree import Skeleton
 from vivarig.console.reporting import CommandReport
-from vivarig.stages.edits import edit_constraints
+from vivarig.edits.edit_file import edits_file
+from vivarig.edits.frames import first_of
+from vivarig.mending.holds import hold_constraints
 from vivarig.stages.options import CleanOptions
 
 __all__ = ["fitted_body", "run"]
@@ -52,7 +54,7 @@ def run(recording: Recording, options: CleanOptions) -> CommandReport:
         else ground_of(foot_points(body, pose), rate)
     )
     plants = plant_feet(body, raw, rate, belt, balance=options.balance, ramp_s=options.ramp_s)
-    edits = edit_constraints(recording.folder / "edits.toml", body, pose)
+    edits = hold_constraints(edits_file(recording.folder), body, pose, first_of(recording.results))
     constraints = [*(plants.constraints if options.feet else ()), *edits]
     clean = deform_motion(body, raw, constraints, smooth_frames=options.smooth_s * rate)
     _write(recording, body, raw, plants, clean, options)

@@ -5,27 +5,16 @@ In parts, the models are learnt once from the whole recording, then any frames a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibration.cameras.rig import save_rig
-from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
-from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
-from capture.recordings.masks import (
-    MaskFlag,
-    create_masks,
-    edge_values,
-    has_mattes,
-    outlines_in,
-    read_agreement,
-    read_flags,
-)
+from capture.recordings.mask_copying import copy_masks
+from capture.recordings.masks import MaskFlag, read_agreement, read_flags
 from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
@@ -41,7 +30,6 @@ from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "prepare", "run", "summary", "uneven_footage", "work"]
 
-_CHUNK = 16
 _SHEETS = (".png", ".jpg", ".jpeg")
 
 
@@ -107,7 +95,7 @@ def work(job: Job, phase: str, span: Span) -> None:
 def extract(job: Job, span: Span) -> None:
     """Cut one part out of the finished silhouettes, for the stages that read parts."""
     path = job.path("silhouettes", "masks", span)
-    _copy([(job.recording.results / "silhouettes.h5", span)], path, {})
+    copy_masks([(job.recording.results / "silhouettes.h5", span)], path, {})
 
 
 def join(job: Job) -> CommandReport:
@@ -116,42 +104,13 @@ def join(job: Job) -> CommandReport:
     drop_subjects(job.recording)
     target = job.recording.results / "silhouettes.h5"
     spans = job.spans("silhouettes")
-    parts = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]
-    area = _copy(parts, target, {"start": options.start})
+    pieces = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]
+    area = copy_masks(pieces, target, {"start": options.start})
     with open_results(target, stage="silhouettes") as file:
         cameras = read_parameters(file)["cameras"]
     models = tuple(str(camera["model"]) for camera in cameras.values())
     report = SilhouetteReport(tuple(cameras), models, read_agreement(target), read_flags(target), area)
     return summary(options, job.recording, report)
-
-
-def _copy(parts: list[tuple[Path, Span]], target: Path, changed: Mapping[str, object]) -> Floats:
-    """Copy rows of silhouette files into one, a few frames at a time; return (T, C) the areas, px."""
-    with open_results(parts[0][0], stage="silhouettes") as file:
-        names = list(words_of(file["names"]))
-        sizes = [tuple(int(file[f"cameras/{name}"].attrs[key]) for key in ("width", "height")) for name in names]
-        parameters = {**read_parameters(file), **changed}
-        matte = has_mattes(file)
-    count = sum(len(rows) for _, rows in parts)
-    area = np.zeros((count, len(names)))
-    shapes = [(width, height) for width, height in sizes]
-    with create_masks(target, names, shapes, count, parameters, matte=matte) as writer:
-        at = 0
-        for path, rows in parts:
-            with open_results(path, stage="silhouettes") as file:
-                for first in range(rows.first, rows.stop, _CHUNK):
-                    here = slice(first, min(first + _CHUNK, rows.stop))
-                    for index, name in enumerate(names):
-                        group = file[f"cameras/{name}"]
-                        packed = group["masks"][here]
-                        edges = edge_values(group, here.start, here.stop) if matte else None
-                        writer.write(name, at, packed, group["agreement"][here], group["flags"][here], edges)
-                        corners = outlines_in(file, name, here.start, here.stop)
-                        if corners is not None:
-                            writer.write_outlines(name, at, corners)
-                        area[at : at + len(packed), index] = np.bitwise_count(packed).sum(axis=(1, 2))
-                    at += here.stop - here.start
-    return area
 
 
 def summary(

@@ -33,6 +33,11 @@ from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
 from tracking.subjects.skeleton import subject_body
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
+from vivarig.edits.edit_file import edits_file, load_edits
+from vivarig.edits.frames import first_of
+from vivarig.mending.key_poses import hold_key_poses, signed_like
+from vivarig.mending.skeleton_rows import around, edited_spans
+from vivarig.mending.unedited import as_made
 from vivarig.stages import clean
 from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
 from vivarig.stages.skeleton_chunks import CHUNK, fit_chunks
@@ -82,10 +87,13 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
     if tracked.cage_names:
         markers = markers.with_landmarks(body)
     springs = Springs(cutoff=options.cutoff)
-    seen = tracked.seen()
+    # An edit of some frames changes neither the bones' lengths nor the other frames: those are fitted as tracked first.
+    made = as_made(recording.results, "track.h5")
+    unedited = tracked if made.parent == recording.results else TrackedPoints(made)
+    seen = unedited.seen()
     scaling = None
     if options.scaling:
-        scaling = _scaled(body, markers, tracked, seen, springs)
+        scaling = _scaled(body, markers, unedited, seen, springs)
         body, markers = scaling.skeleton, scaling.marker_set
     beads = None if not options.beads else load_bead_springs(recording, body.name, body.joint_names)
 
@@ -105,9 +113,9 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             time_s=options.smooth_s, start=found,
         )  # fmt: skip
 
-    def fit_rows(span: Span, start: Floats | None) -> SkeletonFit:
-        rows = tracked.rows(slice(span.first, span.stop))
-        return fitted(tracked.names, rows.points, rows.sigma, markers, start)
+    def fit_rows(span: Span, start: Floats | None, of: TrackedPoints = unedited) -> SkeletonFit:
+        rows = of.rows(slice(span.first, span.stop))
+        return fitted(of.names, rows.points, rows.sigma, markers, start)
 
     parameters = {
         "body": str(subject), "cutoff": options.cutoff, "scaling": scaling is not None, "smooth_s": options.smooth_s,
@@ -122,23 +130,37 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         ) as writer,
         progress_callback("skeleton") as on_progress,
     ):  # fmt: skip
-        done = 0
-        for span, fit in fit_chunks(fit_rows, seen, chunk=CHUNK if beads is None else max(len(tracked), 1)):
-            rows = tracked.rows(slice(span.first, span.stop))
+
+        def write(span: Span, fit: SkeletonFit, of: TrackedPoints) -> None:
+            rows = of.rows(slice(span.first, span.stop))
             markerless: SkeletonFit | None = None
             if beads is not None:
-                markerless, fit = fit, hold_beads(beads, fit, tracked.names, rows.points, rows.sigma, markers, fitted)
-            fit = _no_surer(_surface_only(fit), tracked.trust[span.first : span.stop])
-            limbs = tracked.limbs(slice(span.first, span.stop), body.joint_names)
+                markerless, fit = fit, hold_beads(beads, fit, of.names, rows.points, rows.sigma, markers, fitted)
+            fit = _no_surer(_surface_only(fit), of.trust[span.first : span.stop])
+            limbs = of.limbs(slice(span.first, span.stop), body.joint_names)
             fit = _with_model_error(fit, body, limbs)
             writer.write(span, fit, rows.cage, markerless, _by_joint(fit, limbs))
+
+        done = 0
+        for span, fit in fit_chunks(fit_rows, seen, chunk=CHUNK if beads is None else max(len(tracked), 1)):
+            write(span, fit, unedited)
             done += len(span)
             on_progress(done, len(tracked))
+        for span in edited_spans(unedited, tracked):
+            wide, whole = around(span, len(tracked))
+            start = writer.file["coordinates"][wide.first]
+            again = fit_rows(wide, start, tracked)
+            again = replace(
+                again, rotations=signed_like(again.rotations, writer.file["rotations"][wide.first : wide.stop])
+            )
+            write(whole, again.rows(whole.first - wide.first, whole.stop - wide.first), tracked)
         filled = None
         if options.fill_s > 0:
             filled = fill_skeleton_file(
                 writer.file, body, rate_hz=recording.rate_hz, most_s=options.fill_s, samples=options.sample
             )
+        edits = load_edits(edits_file(recording.folder))
+        held = hold_key_poses(writer.file, body, edits.key_poses, first_of(recording.results))
         if body.floor_points and len(tracked) >= 3:
             writer.write_contacts(_contacts(writer.file, body, recording))
     report = _report(path, body, scaling)
@@ -150,6 +172,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         )
         counts = {"filled_frames": filled.frames, "filled_gaps": filled.gaps, "unfilled_frames": filled.left}
         report = replace(report, numbers={**report.numbers, **counts})
+    report.lines.extend(f"  {line}" for line in held)
     if beads is not None:
         report.lines.append(
             f"  beads: {len(beads.names)} X-ray beads hold their segments"

@@ -22,6 +22,7 @@ from skeleton.actors.actor import build_actor
 from skeleton.bodies import BODIES
 from skeleton.bodies.marker_sets import MarkerSet
 from skeleton.inverse_kinematics.fits import SkeletonFit
+from vivarig.edits.edit_file import edits_file, load_edits
 
 __all__ = ["BeadSprings", "bead_places", "hold_beads", "load_bead_springs"]
 
@@ -63,7 +64,8 @@ def load_bead_springs(recording: Recording, body: str, joints: Sequence[str]) ->
     if not path.is_file():
         return None
     with open_results(path, stage="beads") as file:
-        names = list(words_of(file["names"]))
+        called = load_edits(edits_file(recording.folder)).bead_names
+        names = [called.get(name, name) for name in words_of(file["names"])]
         bones = list(words_of(file["bead_bones"])) if "bead_bones" in file else [""] * len(names)
         positions = np.asarray(file["positions"][:], dtype=np.float64)
         covariance = np.asarray(file["covariance"][:], dtype=np.float64)

@@ -7,12 +7,15 @@ names that turn into 127.0.0.1), and a page that connects must be the viewer's o
 
 from __future__ import annotations
 
+import asyncio
 import http.cookies
 import ipaddress
+import json
 import secrets
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,14 +23,22 @@ __all__ = ["Door"]
 
 _COOKIE = "vivarig_view"
 _WORD = "token"
+_DESK = "/mend"
+#: The page's own scripts and nothing else; it speaks to its own server alone.
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 _ANY = ("0.0.0.0", "::", "")
 
 
 class Door:
     """Checks each request to the viewer's server."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, desk: Callable[[Any], dict[str, Any]] | None = None) -> None:
+        """Guard a server at ``host``; ``desk`` answers the messages of the page ``/mend``, None: no such page."""
         self.host = host
+        self.desk = desk
         self.token = secrets.token_urlsafe(24)
 
     def address(self, port: int) -> str:
@@ -42,8 +53,10 @@ class Door:
 
         serve = module.serve
 
-        def watched(*arguments: Any, process_request: Callable[..., Any] | None = None, **named: Any) -> Any:
-            return serve(*arguments, process_request=self._checked(process_request), **named)
+        def watched(
+            handler: Callable[..., Any], *rest: Any, process_request: Callable[..., Any] | None = None, **named: Any
+        ) -> Any:
+            return serve(self._routed(handler), *rest, process_request=self._checked(process_request), **named)
 
         module.serve = watched  # type: ignore[assignment,misc]
         try:
@@ -51,12 +64,37 @@ class Door:
         finally:
             module.serve = serve  # type: ignore[misc]
 
+    def _routed(self, other: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a handler of websockets: those of the desk's page go to the desk."""
+
+        async def handle(connection: Any) -> None:
+            if self.desk is None or urlsplit(connection.request.path).path != _DESK:
+                await other(connection)
+                return
+            async for message in connection:
+                try:
+                    asked = json.loads(message)
+                except (ValueError, RecursionError):
+                    asked = None
+                # images are decoded on another thread: the scene's messages go on meanwhile
+                await connection.send(json.dumps(await asyncio.to_thread(self.desk, asked)))
+
+        return handle
+
     def _checked(self, then: Callable[..., Any] | None) -> Callable[..., Any]:
         def check(connection: Any, request: Any) -> Any:
             why = self.refusal(request.path, request.headers)
             if why:
                 return connection.respond(403, f"{why}\n")
-            response = then(connection, request) if then is not None else None
+            if self.desk is not None and urlsplit(request.path).path == _DESK:
+                if "Upgrade" in request.headers:
+                    return None
+                response = connection.respond(200, (files("vivarig.viewer") / "mend.html").read_text(encoding="utf-8"))
+                del response.headers["Content-Type"]
+                response.headers["Content-Type"] = "text/html; charset=utf-8"
+                response.headers["Content-Security-Policy"] = _POLICY
+            else:
+                response = then(connection, request) if then is not None else None
             if response is not None:
                 response.headers["Set-Cookie"] = f"{_COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
                 response.headers["Referrer-Policy"] = "no-referrer"

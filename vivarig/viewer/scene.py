@@ -13,7 +13,8 @@ from calibration.geometry.transforms import quaternion_from_rotation
 from capture.hull.store import read_hull
 from vivarig.report.pictures import overlay
 from vivarig.results.findings import Findings
-from vivarig.viewer_door import Door
+from vivarig.viewer.desk import Desk
+from vivarig.viewer.door import Door
 
 __all__ = ["Viewer"]
 
@@ -30,7 +31,8 @@ class Viewer:
         import viser
 
         self.findings = findings
-        self.door = Door(host)
+        self.desk = Desk(findings, self._replaced)
+        self.door = Door(host, self.desk.answer)
         with self.door.watching():
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
@@ -63,6 +65,12 @@ class Viewer:
             self._toggles[name].on_update(lambda _: self.show(int(self.slider.value)))
         self.slider.on_update(lambda _: self.show(int(self.slider.value)))
         self.words = gui.add_markdown("")
+        gui.add_markdown("[Mend by hand](/mend): silhouettes, key poses, cameras, names, lost stretches")
+
+    def _replaced(self, findings: Findings) -> None:
+        """Show results that were made again."""
+        self.findings = findings
+        self.show(int(self.slider.value))
 
     def _on(self, name: str) -> bool:
         return bool(self._toggles[name].value)
@@ -213,4 +221,5 @@ class Viewer:
 
     def stop(self) -> None:
         """Close the server."""
+        self.desk.close()
         self.server.stop()

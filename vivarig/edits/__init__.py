@@ -1,0 +1,1 @@
+"""What people mended by hand: ``edits.toml`` beside recording.toml."""
