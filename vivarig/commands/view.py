@@ -15,16 +15,19 @@ from vivarig.results.findings import load_findings
 from vivarig.viewer import Viewer
 
 HELP = (
-    "Show cameras with their images, hull, template, skeleton, markers and beads of a recording in the browser, with a "
-    "time slider. Only this machine can connect unless --host says otherwise, and only with the token in the printed "
-    "address. From another machine: ssh -L 8080:127.0.0.1:8080 THIS, then open that address there."
+    "Show cameras with their images, hull, template, skeleton, markers and beads of a recording (or of two, side by "
+    "side) in the browser, with a line of trust and its reasons; its page Mend paints silhouettes, sets key poses, "
+    "leaves cameras out, names beads, says what is lost. Only this machine can connect unless --host says otherwise, "
+    "and only with the token in the printed address. From another machine: ssh -L 8080:127.0.0.1:8080 THIS, then open "
+    "that address there."
 )
-EXAMPLE = "  vivarig view mouse_07\n  vivarig view mouse_07 --port 8090 --no-browser"
+EXAMPLE = "  vivarig view mouse_07\n  vivarig view mouse_07 mouse_08\n  vivarig view mouse_07 --port 8090 --no-browser"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("recording", type=Path, help="recording folder")
+    parser.add_argument("beside", type=Path, nargs="?", help="a second recording, shown side by side with the first")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1, this machine only)"
     )
@@ -34,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Serve until interrupted."""
-    findings = load_findings(load_recording(args.recording))
-    if findings.frames == 0:
-        raise InputError(f"{args.recording}: no results to show; run `vivarig run {args.recording}` first")
+    folders = [args.recording] + ([args.beside] if args.beside is not None else [])
+    shown = [load_findings(load_recording(folder)) for folder in folders]
+    for folder, findings in zip(folders, shown, strict=True):
+        if findings.frames == 0:
+            raise InputError(f"{folder}: no results to show; run `vivarig run {folder}` first")
     _check_address(args.host, args.port)
-    viewer = Viewer(findings, args.host, args.port)
+    viewer = Viewer(shown[0], args.host, args.port, *shown[1:])
     address = viewer.address
     sys.stderr.write(f"serving {address}; stop with Ctrl-C\n")
     if not args.no_browser:

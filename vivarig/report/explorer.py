@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.result_files import open_results
@@ -18,6 +17,7 @@ from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.surface_sampling import coarse_surface
 from vivarig.results.findings import Findings
 from vivarig.results.stretches import Stretch
+from vivarig.results.vertex_limbs import nearest_markers
 
 __all__ = ["add_explorer"]
 
@@ -168,10 +168,9 @@ def _surface(findings: Findings) -> dict[str, Any] | None:
     frames = _chosen(track.frames, _SURFACE_BYTES // (6 * len(kept)))
     with open_results(track.path, stage="track") as file:
         points = np.stack([file["vertices"][frame][kept] for frame in frames.tolist()])
-    # the limb of a vertex is that of the nearest marker: the file knows it of markers alone
     limbs, trust = np.zeros(len(kept), np.int64), track.trust[:, None]
     if track.limb_trust is not None and track.marker_limbs is not None:
-        limbs = track.marker_limbs[cKDTree(track.markers[middle]).query(shape[kept])[1]]
+        limbs = track.marker_limbs[nearest_markers(track, kept)]
         trust = track.limb_trust
     return {
         "frames": _packed(frames, "<i4"), "faces": _packed(faces, "<u2"), "limbs": _packed(limbs, "u1"),
