@@ -20,7 +20,7 @@ from vivarig.viewer.door import Door
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[Door, int]]:
-    door = Door("127.0.0.1")
+    door = Door("127.0.0.1", lambda asked: {"heard": asked})
     with door.watching():
         server = viser.ViserServer(host="127.0.0.1", port=8975, verbose=False)
     yield door, int(server.get_port())
@@ -35,6 +35,26 @@ def test_the_page_wants_its_token(served: tuple[Door, int]) -> None:
     with urllib.request.urlopen(door.address(port)) as answer:
         assert answer.status == 200 and door.token in answer.headers["Set-Cookie"]
         assert "SameSite=Strict" in answer.headers["Set-Cookie"] and "HttpOnly" in answer.headers["Set-Cookie"]
+
+
+def test_the_mending_desk_is_behind_the_same_door(served: tuple[Door, int]) -> None:
+    door, port = served
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/mend")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/mend?token={door.token}") as answer:
+        assert answer.status == 200 and "text/html" in answer.headers["Content-Type"]
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert b"Mend by hand" in answer.read()
+    cookie = {"Cookie": f"vivarig_view={door.token}"}
+    address = f"ws://127.0.0.1:{port}/mend"
+    with connect(address, additional_headers=cookie, origin=f"http://127.0.0.1:{port}") as desk:  # type: ignore[arg-type]
+        desk.send('{"do": "open"}')
+        assert desk.recv(timeout=30) == '{"heard": {"do": "open"}}'
+        desk.send("no JSON")
+        assert desk.recv(timeout=30) == '{"heard": null}'
+    for headers, origin in (({}, f"http://127.0.0.1:{port}"), (cookie, "https://evil.example")):
+        with pytest.raises(InvalidStatus, match="403"):
+            connect(address, additional_headers=headers, origin=origin)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
