@@ -22,7 +22,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # size given, no texture: quicker, and nothing of it is what is tested here
     settings = {"track": {"scale": 1.06, "adapt": False, "texture": False}}
     save_recording(replace(cut_recording(place, frames=FRAMES, cameras=3), settings=settings))
-    run_recording(load_recording(place), RunOptions("skeleton", workers=1))
+    for last in ("skeleton", "hull"):
+        run_recording(load_recording(place), RunOptions(last, workers=1))
     return place
 
 
