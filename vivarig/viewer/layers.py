@@ -36,6 +36,7 @@ class Layers:
     def __init__(self, server: Any, findings: Findings, on: Callable[[str], bool], prefix: str = "") -> None:
         self.server, self.findings, self._on, self._prefix = server, findings, on, prefix
         self.handles: dict[str, Any] = {}
+        self._labels: dict[str, Any] = {}
         self.offset: Floats = np.zeros(3)
         self.colours = "trust"
         self._dot = 0.02
@@ -169,21 +170,21 @@ class Layers:
     def _names(self, frame: int) -> None:
         """Write the joints' names beside them."""
         skeleton = self.findings.skeleton
-        wanted = skeleton is not None and self._on("names")
-        for key in [key for key in self.handles if key.startswith("name/")]:
-            if not wanted:
-                self.handles.pop(key).remove()
-        if skeleton is None or not wanted:
+        if skeleton is None or not self._on("names"):
+            self._put("names", None)  # the labels are its children
+            self._labels.clear()
             return
+        if "names" not in self.handles:
+            self.handles["names"] = self.server.scene.add_frame(self.path("names"), show_axes=False)
         for name, place in zip(skeleton.joint_names, self.at(skeleton.positions[frame]), strict=True):
-            key = f"name/{name}"
-            if key not in self.handles:
-                self.handles[key] = self.server.scene.add_label(
-                    self.path(key), name.replace("_", " "), font_screen_scale=0.7, anchor="bottom-left"
+            if name not in self._labels:
+                self._labels[name] = self.server.scene.add_label(
+                    self.path(f"names/{name}"), name.replace("_", " "), font_screen_scale=0.7, anchor="bottom-left"
                 )
-            self.handles[key].visible = bool(np.isfinite(place).all())
-            if self.handles[key].visible:
-                self.handles[key].position = place
+            seen = bool(np.isfinite(place).all())
+            self._labels[name].visible = seen
+            if seen:
+                self._labels[name].position = place
 
     def _points(self, frame: int) -> None:
         found = self.findings
