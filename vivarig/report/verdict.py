@@ -140,7 +140,7 @@ def add_timeline(page: Page, findings: Findings) -> None:
             f"({frame / findings.recording.rate_hz:.2f} s)</text>"
         )
     parts.append(f'<line id="now" x1="-9" x2="-9" y1="0" y2="{height - 20}" stroke="#222" stroke-width="1.5"/></svg>')
-    page.markup("".join(parts))
+    page.markup(f'<div class="wide">{"".join(parts)}</div>')
     page.markup(
         '<p class="key"><i style="background:#b7d7c4;margin-left:0"></i>trusted<i style="background:#f0b429"></i>'
         'doubtful<i style="background:#c0392b"></i>lost</p>'
