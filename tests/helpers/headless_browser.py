@@ -21,9 +21,9 @@ PATIENCE_S = 120
 """How long a loaded machine may take for what takes a second."""
 
 
-def wait_for(what: Callable[[], Any]) -> Any:
+def wait_for(what: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """Return what is there as soon as it is; fail when it never comes."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s
     while time.monotonic() < end:
         found = what()
         if found:

@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from headless_browser import open_page, wait_for
+from headless_browser import PATIENCE_S, open_page, wait_for
 
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import load_recording
@@ -59,7 +59,7 @@ def test_painted_dragged_run_again_and_changed_there_alone(finished: Path, copy:
             page.picture(tmp_path / "dragged.png")
 
             page.click("document.getElementById('run')")
-            wait_for(lambda: page.value("document.body.dataset.running") == "no")
+            wait_for(lambda: page.value("document.body.dataset.running") == "no", 5 * PATIENCE_S)
             page.picture(tmp_path / "run.png")
     finally:
         viewer.stop()

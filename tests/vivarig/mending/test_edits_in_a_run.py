@@ -10,7 +10,7 @@ import pytest
 from small_recordings import differences
 
 from calibration.foundation.errors import InputError
-from capture.recordings.masks import MaskFlag, read_flags, read_masks
+from capture.recordings.masks import MaskFlag, mask_cameras, read_flags, read_masks
 from capture.recordings.recording import load_recording
 from vivarig.cli import main
 from vivarig.edits.edit_file import Drop, Edits, KeyPose, Lost, Stroke, load_edits, save_edits
@@ -46,7 +46,7 @@ def test_an_erased_part_changes_its_frame_and_nothing_else(finished: Path, copy:
     edits = Edits((Stroke("cam01", AT, AT, False, 25.0, ((x, y),)), Stroke("cam01", AT, AT, True, 6.0, ((x + 60, y),))))
     outcomes = run(copy, edits)
     assert [outcomes[name].status for name in ("silhouettes", "track", "skeleton")] == ["kept", "kept", "done"]
-    for camera in ("cam01", "cam04"):
+    for camera in mask_cameras(copy / "results" / "silhouettes.h5")[0]:
         before, after = (read_masks(place / "results" / "silhouettes.h5", camera) for place in (finished, copy))
         assert np.flatnonzero((before != after).any(axis=(1, 2))).tolist() == ([AT] if camera == "cam01" else [])
     mask = read_masks(copy / "results" / "silhouettes.h5", "cam01", AT)[0]
@@ -61,7 +61,8 @@ def test_an_erased_part_changes_its_frame_and_nothing_else(finished: Path, copy:
 
     assert all(one.status == "kept" for one in run(copy, edits).values()), "nothing is done twice"
     run(copy, Edits())
-    assert differences(copy, finished) == [], "taken back, all is as it was"
+    # which tells what was laid over the results last
+    assert set(differences(copy, finished)) <= {"results/stages.json"}, "taken back, all is as it was"
 
 
 def test_a_key_pose_of_a_joint_is_held(finished: Path, copy: Path) -> None:
@@ -93,12 +94,12 @@ def test_a_key_pose_of_a_quad_is_where_tracking_begins(finished: Path, copy: Pat
 
 def test_a_camera_left_out_and_a_limb_said_to_be_lost(finished: Path, copy: Path) -> None:
     limbs = [name.decode() for name in rows(finished, "track.h5", "limb_names")]
-    run(copy, Edits(drops=(Drop("cam04", 2, 4),), lost=(Lost(8, 9, limbs[1]), Lost(11, 11, note="behind the wheel"))))
+    names, _ = mask_cameras(copy / "results" / "silhouettes.h5")
+    run(copy, Edits(drops=(Drop(names[1], 2, 4),), lost=(Lost(8, 9, limbs[1]), Lost(11, 11, note="behind the wheel"))))
     flags = read_flags(copy / "results" / "silhouettes.h5")
     left_out = (flags & int(MaskFlag.NO_FRAME)) != 0
-    names = [name.decode() for name in rows(copy, "silhouettes.h5", "names")]
-    assert np.argwhere(left_out).tolist() == [[frame, names.index("cam04")] for frame in (2, 3, 4)]
-    assert np.isnan(rows(copy, "track.h5", "overlap")[2:5, names.index("cam04")]).all()
+    assert np.argwhere(left_out).tolist() == [[frame, 1] for frame in (2, 3, 4)]
+    assert np.isnan(rows(copy, "track.h5", "overlap")[2:5, 1]).all()
     trust, by_limb = rows(copy, "track.h5", "trust"), rows(copy, "track.h5", "limb_trust")
     assert trust[11] == 2 and (by_limb[11] == 2).all() and (by_limb[8:10, 1] == 2).all() and (trust[8:10] > 0).all()
     words = [word.decode() for word in rows(copy, "track.h5", "reasons")]
@@ -106,7 +107,7 @@ def test_a_camera_left_out_and_a_limb_said_to_be_lost(finished: Path, copy: Path
     assert rows(copy, "skeleton.h5", "trust")[11] == 2
     assert main(["report", str(copy)]) == 0
     page = (copy / "results" / "report.html").read_text()
-    assert "behind the wheel" in page and "cam04 left out" in page and "somebody who looked said so" in page
+    assert "behind the wheel" in page and f"{names[1]} left out" in page and "somebody who looked said so" in page
 
 
 def test_what_is_wrong_with_an_edit_is_told_in_one_line(copy: Path) -> None:
