@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from capture.recordings.recording import Recording
@@ -48,6 +49,10 @@ class EditsInRun:
 
     def lay(self, tell: Callable[[str, str], None]) -> None:
         """Lay them over the results."""
-        for line in apply_edits(self._recording, self._edits):
+        with ExitStack() as undo:
+            undo.callback(take_off, self._recording.results)  # a wrong edit leaves the results as they were made
+            said = apply_edits(self._recording, self._edits)
+            undo.pop_all()
+        for line in said:
             tell(_NAME, line)
         self._ledger.note_edits(self._rests_on, mended_digest(self._recording.results))

@@ -119,7 +119,7 @@ def test_what_is_wrong_with_an_edit_is_told_in_one_line(copy: Path) -> None:
     ):
         with pytest.raises(InputError, match=words):
             run(copy, edits)
-    run(copy, Edits())
+        assert not (copy / "results" / "unedited").exists() and (copy / "results" / "silhouettes.h5").is_file()
     (copy / "edits.toml").write_text("[[mask]]\ncamera = 'cam01'\nframes = [3, 1]\nradius = 2\npath = [[1, 2]]\n")
     with pytest.raises(InputError, match="0 <= first <= last"):
         load_edits(copy / "edits.toml")
