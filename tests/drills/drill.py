@@ -53,7 +53,7 @@ def pairs(folder: Path, count: int, rng: np.random.Generator, log: Log) -> Count
     shutil.copytree(folder / "results", complete)
     for number in range(count):
         two = every[int(order[number % len(every)])]
-        shutil.rmtree(folder / "results")
+        shutil.rmtree(folder / "results", ignore_errors=True)
         if state := int(rng.integers(4)):
             shutil.copytree(complete, folder / "results")
             if state > 1:
