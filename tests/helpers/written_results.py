@@ -39,6 +39,7 @@ def write_results(recording: Recording, frames: int) -> None:
         file["marker_names"] = text_array(["nose", "paw"])
         file["marker_limbs"] = np.array([0, 1], np.uint8)
         file["markers"] = middle[:, None] + np.array([[0.0, 0.0, 0.0], [20.0, 0.0, 0.0]])
+        file["marker_sigma"] = np.tile([0.5, 4.0], (frames, 1))
         file["agreement"] = np.where(trust > 0, 0.5, 0.93)
         file["residual"] = np.zeros(frames)
         file["faces"] = ball.faces.astype(np.int32)

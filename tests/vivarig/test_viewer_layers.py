@@ -1,0 +1,61 @@
+"""What the viewer draws: two recordings beside each other, limbs in the colours of their trust, errors, reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from small_recordings import cut_recording
+from written_results import DOUBTED, LOST, write_results
+
+from vivarig.results.findings import load_findings
+from vivarig.viewer import Viewer
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    shown = []
+    for name in ("first", "second"):
+        recording = cut_recording(tmp_path_factory.mktemp("layers") / name, frames=14, cameras=2)
+        write_results(recording, 14)
+        shown.append(load_findings(recording))
+    viewer = Viewer(shown[0], "127.0.0.1", 8969, shown[1])
+    yield viewer
+    viewer.stop()
+
+
+def test_two_recordings_stand_side_by_side(viewer: Viewer) -> None:
+    first, second = viewer.layers
+    viewer.show(0)
+    assert {"template", "skeleton", "markers"} <= set(first.handles) & set(second.handles)
+    reach = [layers.at(layers.findings.skeleton.positions[:])[..., 0] for layers in viewer.layers]  # type: ignore[union-attr]
+    assert reach[0].max() < reach[1].min()
+
+
+def test_a_limb_that_is_doubted_has_another_colour_and_its_reason_in_words(viewer: Viewer) -> None:
+    viewer.show(DOUBTED.start)
+    assert "left fore doubtful: fewer than two views show it" in viewer.words.content
+    colours = [viewer.layers[0].handles[key].color for key in ("template", "template_1")]
+    assert tuple(colours[0]) != tuple(colours[1])
+    viewer.show(LOST.start)
+    assert "lost: fewer than two cameras see the subject" in viewer.words.content
+    assert "template_1" not in viewer.layers[0].handles
+
+
+def test_the_line_of_trust_has_a_row_for_each_limb_and_a_cursor(viewer: Viewer) -> None:
+    viewer.show(0)
+    start = np.asarray(viewer.lines[0].image).copy()
+    viewer.show(12)
+    assert start.shape == (36, 420, 3) and (np.asarray(viewer.lines[0].image) != start).any()
+
+
+def test_names_and_errors_are_shown_when_asked_for(viewer: Viewer) -> None:
+    viewer._toggles["names"].value = True
+    viewer.colours.value = "error"
+    viewer.show(1)
+    assert "names" in viewer.layers[0].handles and "1 sigma" in viewer.words.content
+    viewer._toggles["names"].value = False
+    viewer.colours.value = "trust"
+    viewer.show(1)
+    assert "names" not in viewer.layers[0].handles and "1 sigma" not in viewer.words.content
