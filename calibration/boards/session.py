@@ -82,13 +82,11 @@ def open_session(folder: Path | str, board_file: Path | str | None = None) -> Se
     if not place.is_dir():
         raise InputError(f"{place}: no such session folder")
     described = None if board_file is None else Path(board_file)
-    for recognise in (_caliscope, _pose2sim, _anipose, _sleap_anipose, _own):
+    # A folder without a board's description may be the root of a project; else it is taken for a session of ours.
+    for recognise in (_caliscope, _pose2sim, _anipose, _sleap_anipose, _own_described, _within, _own):
         session = recognise(place, described)
         if session is not None:
             return session
-    inside = _within(place, described)
-    if inside is not None:
-        return inside
     raise InputError(
         f"{place}: no footage found; wanted one video per camera (front.mp4, side.mp4, ...) or one folder of images "
         "per camera, with board.toml beside them"

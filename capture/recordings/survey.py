@@ -74,6 +74,11 @@ def survey_folder(folder: Path) -> Survey:
             rigs.append((path, kind))
         elif path.suffix.lower() in _POINTS:
             points.append(path)
+    # One file per camera (MayaCam, OpenCV): the folder is the calibration.
+    for place in sorted({path.parent for path, _ in rigs}):
+        whole = _rig_format(place)
+        if whole is not None and sum(path.parent == place for path, _ in rigs) > 1:
+            rigs = [*(entry for entry in rigs if entry[0].parent != place), (place, whole)]
     if not rigs:
         rigs = [(place, kind) for place in _folders(folder, _DEPTH - 1) if (kind := _rig_format(place)) is not None]
     # a still of the scene is a plate or nothing; footage is moving pictures

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibration.boards.session import open_session
 from calibration.cameras.rig import UNITS_MM, Rig, duplicate_cameras, rig_to_toml
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
@@ -15,6 +17,8 @@ from calibration.solving.world_frame import moved_rig
 from capture.recordings.survey import Survey, camera_of, survey_folder
 from capture.recordings.video import VideoInfo, probe
 from skeleton.bodies import BODIES
+from vivarig.calibration_stage.board_calibration import calibrate_session
+from vivarig.calibration_stage.options import CalibrateOptions
 from vivarig.calibration_stage.uprightness import AXES, turned_up, upward
 from vivarig.commands.stage_arguments import real
 from vivarig.console.reporting import CommandReport
@@ -28,6 +32,9 @@ HELP = (
 EXAMPLE = """  vivarig init mouse_07 --subject mouse
   vivarig init room_3 --subject human --rig Calib.toml --up y
   vivarig run mouse_07"""
+
+
+_XRAY = re.compile(r"x-?ray|fluoro", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ def run(args: argparse.Namespace) -> CommandReport:
     if not found.footage:
         raise InputError(f"{folder}: no video and no folder of images found, three levels deep")
     rig, said = _rig(found, args)
+    if rig is None and found.boards:
+        rig, said = _calibrated(found)
     cameras = _cameras(found, rig, by_order=args.by_order)
     infos = {camera.name: probe(camera.source) for camera in cameras}
     rate = _rate(infos, args.rate)
@@ -105,6 +114,18 @@ def _rig(found: Survey, args: argparse.Namespace) -> tuple[Rig | None, list[str]
         rig = moved_rig(rig, turned_up(up))
         said.append(f"  its {up} axis points up{'' if args.up else ' (as the cameras stand)'}: turned to z")
     return rig, said
+
+
+def _calibrated(found: Survey) -> tuple[Rig | None, list[str]]:
+    """Calibrate from board footage that lies in the folder with a description of its board; None without one."""
+    try:
+        session = open_session(found.folder)
+    except InputError as error:
+        return None, [f"board footage, but no calibration from it: {error}"]
+    outcome, output = calibrate_session(session.folder, CalibrateOptions())
+    said = [f"calibrated from {session.folder} ({len(outcome.rig)} cameras): {output / 'calibration.html'}"]
+    said += [f"  world: {outcome.world}", *(f"  not all is well: {text}" for text in outcome.shortcomings())]
+    return outcome.rig, said
 
 
 def _cameras(found: Survey, rig: Rig | None, *, by_order: bool) -> list[_Camera]:
@@ -222,6 +243,8 @@ def _described(folder: Path, cameras: list[_Camera], rate: float, subject: str |
             f"[cameras.{_quoted(camera.name)}]",
             f"{key} = {_quoted(camera.source.relative_to(folder).as_posix())}",
         ]
+        if _XRAY.search(camera.name):
+            lines.append('kind = "xray"   # by its name')
         for what, path in (("background", camera.plate), ("masks", camera.masks)):
             if path is not None:
                 lines.append(f"{what} = {_quoted(path.relative_to(folder).as_posix())}")

@@ -100,3 +100,35 @@ def test_a_size_that_does_not_fit_is_named(filmed: Path, capsys: pytest.CaptureF
     write_video(filmed / "trial3-cam02.mp4", iter(np.zeros((3, 120, 160, 3), np.uint8)), 120.0)
     assert main(["init", str(filmed), "--subject", "mouse"]) == 1
     assert "cam02: images of 160x120 px, calibrated at 640x480" in capsys.readouterr().err
+
+
+def test_board_videos_in_the_folder_are_calibrated_from(
+    filmed: Path, sample_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only videos and ChArUco videos: cameras as high above the floor, and as far apart, as they are, to 1 mm."""
+    (filmed / "calibration.toml").unlink()
+    boards = filmed / "calibration"
+    (boards / "floor").mkdir(parents=True)
+    source = sample_data / "mouse" / "calibration"
+    shutil.copy(source / "board.toml", boards)
+    for name in ("cam01", "cam02", "cam03", "cam04"):
+        shutil.copy(source / f"{name}.mp4", boards)
+        shutil.copy(source / "floor" / f"{name}.mp4", boards / "floor")
+    assert main(["init", str(filmed), "--subject", "mouse"]) == 0
+    assert "calibrated from" in capsys.readouterr().out
+    made, truth = load_recording(filmed).need_rig(), load_rig(sample_data / "mouse" / "rig.toml")
+    found, wanted = (np.stack([rig[name].centre for name in made.names]) for rig in (made, truth))
+    assert np.abs(found[:, 2] - wanted[:, 2]).max() < 1.0
+    assert np.abs(np.linalg.norm(found - found[0], axis=1) - np.linalg.norm(wanted - wanted[0], axis=1)).max() < 1.0
+
+
+def test_a_folder_of_mayacams_is_one_calibration(tmp_path: Path, sample_data: Path) -> None:
+    """As XMALab leaves it: a file per camera; cameras called X-ray are of that kind."""
+    folder = tmp_path / "xma"
+    shutil.copytree(sample_data / "rat_xray" / "videos", folder / "videos")
+    write_rig(load_rig(sample_data / "rat_xray" / "rig.toml"), folder / "cams", "mayacam2", lossy=True)
+    assert main(["init", str(folder), "--subject", "rat"]) == 0
+    made = load_recording(folder)
+    assert {f.name: f.kind for f in made.footage} == {
+        "light1": "light", "light2": "light", "xray1": "xray", "xray2": "xray",
+    }  # fmt: skip
