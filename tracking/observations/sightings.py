@@ -31,6 +31,8 @@ class Sightings:
         pixels: (S, 2) where it was marked, px.
         weight: (S,) confidence, 0 to 1.
         confirmed: (S,) whether other cameras say the same.
+        places: (P, 3) where the frames around put each point in space, mm, NaN where they do not; None before that is
+            known. place_sigma: (P,) 1 sigma of it, mm.
         status: (C, P) `PointStatus` of every mark, those that are not believed too.
     """
 
@@ -40,6 +42,8 @@ class Sightings:
     weight: Floats
     confirmed: Bools
     status: Ints
+    places: Floats | None = None
+    place_sigma: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.owner)

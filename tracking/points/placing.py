@@ -20,7 +20,7 @@ from tracking.subjects.body_points import FIRST_SIGMA, BodyPoints
 from tracking.subjects.subject import Subject
 from tracking.terms.texture import match_pixels
 
-__all__ = ["Placed", "own_points", "place_points", "points_on"]
+__all__ = ["Placed", "carriers", "frame_rows", "own_points", "place_points", "points_on"]
 
 FEWEST = 12
 """Marks without which a point stays where its name puts it."""
@@ -72,10 +72,10 @@ def place_points(
         bounds: it has no say.
     """
     count = len(points.names)
-    carrier = _carriers(cage_rig, points.binding)
+    carrier = carriers(cage_rig, points.binding)
     offset = np.zeros((count, 3))
     sigma = points.sigma.copy()
-    rows = [_frame_rows(cage_rig, points, carrier, one, camera_rows) for one in frames if len(one.sightings)]
+    rows = [frame_rows(cage_rig, points, carrier, one, camera_rows) for one in frames if len(one.sightings)]
     if not rows:
         return points
     owner, directions, residuals = (np.concatenate(parts) for parts in zip(*rows, strict=True))
@@ -90,14 +90,14 @@ def place_points(
     return replace(points, binding=_moved(cage_rig, points.binding, carrier, offset), sigma=sigma)
 
 
-def _carriers(cage_rig: CageRig, binding: Floats) -> Ints:
+def carriers(cage_rig: CageRig, binding: Floats) -> Ints:
     """(P,) the quad that carries most of each point."""
     quads = len(cage_rig.quads)
     share = np.abs(binding[:, : 4 * quads]).reshape(len(binding), quads, 4).sum(axis=2)
     return np.asarray(np.argmax(share, axis=1), np.int64)
 
 
-def _frame_rows(
+def frame_rows(
     cage_rig: CageRig, points: BodyPoints, carrier: Ints, frame: Placed, camera_rows: Floats
 ) -> tuple[Ints, Floats, Floats]:
     """Owner, direction in the axes of the carrying quad, and residual (mm) of two rows per mark."""

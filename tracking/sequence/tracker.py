@@ -27,6 +27,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
+from tracking.points.following import steadied
 from tracking.points.placing import Placed, place_points
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
@@ -227,7 +228,7 @@ class Tracker:
                 if not self._repair(observe, fits):
                     break
         if self.solver.points is not None:
-            self._place_points(self.solver.points, observe, fits)
+            observe = self._place_points(self.solver.points, observe, fits)
         if texture is not None and len(texture):
             for _ in range(max(self.settings.smooth_sweeps, 1)):
                 self._join(observe, fits, texture)
@@ -358,16 +359,30 @@ class Tracker:
 
     def _place_points(
         self, term: PointTerm, observe: Callable[[int], Observation], fits: list[FrameFit | None]
-    ) -> None:
-        """Find where on the body the marked points are, and fit all frames once more to what is known then."""
-        known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
-        placed = [Placed(fit.pose, seen) for frame, fit in known if (seen := observe(frame).sightings) is not None]
+    ) -> Callable[[int], Observation]:
+        """Find where the marked points are, on the body and in space, and fit all frames once more to that.
+
+        Returns:
+            What gives the silhouettes of a frame, with the points as they are known now.
+        """
         solver = self.solver
-        term.place(place_points(solver.cage_rig, term.points, placed, solver.camera_rows, solver.unit))
-        for frame, fit in known:
-            trial = solver.fit(observe(frame), fit.pose, fit.latent, latent_steps=False, last_steps=LAST_STEPS)
-            if trial.agreement > fit.agreement - MAY_FALL:
-                fits[frame] = trial
+        frames: list[Placed | None] = []
+        for frame, fit in enumerate(fits):
+            seen = None if fit is None else observe(frame).sightings
+            frames.append(None if fit is None or seen is None else Placed(fit.pose, seen))
+        some = [one for one in frames if one is not None]
+        term.place(place_points(solver.cage_rig, term.points, some, solver.camera_rows, solver.unit))
+        told = steadied(solver.cage_rig, term.points, frames, solver.camera_rows, solver.unit)
+
+        def look(frame: int) -> Observation:
+            return replace(observe(frame), sightings=told[frame])
+
+        for frame, fit in enumerate(fits):
+            if fit is not None and told[frame] is not None:
+                trial = solver.fit(look(frame), fit.pose, fit.latent, latent_steps=False, last_steps=LAST_STEPS)
+                if trial.agreement > fit.agreement - MAY_FALL:
+                    fits[frame] = trial
+        return look
 
     def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
         """Fit each frame again with a pull to the middle of its neighbours, where all three fit well."""

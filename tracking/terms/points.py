@@ -18,6 +18,8 @@ __all__ = ["PointTerm"]
 
 FAR, CLOSE = 8.0, 2.0
 """Distances at which a mark counts a quarter, in the outlines' robust scale: a confirmed one, a lone one."""
+COMMON = 3.0
+"""By how much outlines err together beyond what their energy counts (see `tracking.fitting.markers`)."""
 LONE = 0.5
 """Say of a lone mark."""
 ELSEWHERE = 3.0
@@ -45,6 +47,8 @@ class PointTerm:
             pose: quads.
             scale: robust scale of the outlines, thousandths of the size.
         """
+        if seen.places is not None:
+            return self._place_rows(seen, pose, scale)
         at = self.cage_rig.deform(self._binding, pose)[seen.owner]
         matches = match_pixels(at, seen.views, seen.pixels, self.camera_rows)
         away = np.sqrt(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1))
@@ -58,6 +62,23 @@ class PointTerm:
             self.cage_rig.derivatives(pose),
         )  # fmt: skip
         return jacobian, weights * matches.residuals
+
+    def _place_rows(self, seen: Sightings, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
+        """The same for points whose place in space is known: three rows each.
+
+        Outlines of one body err together, which their energy does not count (`COMMON`); steadied points do not.
+        """
+        assert seen.places is not None and seen.place_sigma is not None
+        known = np.flatnonzero(np.isfinite(seen.places).all(axis=1) & np.isfinite(seen.place_sigma))
+        away = self.cage_rig.deform(self._binding, pose)[known] - seen.places[known]
+        far = np.linalg.norm(away, axis=1) / (FAR * scale * self.unit)
+        root = np.repeat(COMMON / seen.place_sigma[known] / (1.0 + far**2), 3)
+        owner = np.repeat(known, 3)
+        jacobian = self.cage_rig.outline_jacobian(
+            self._binding, np.stack([owner, owner], axis=1), np.tile(np.eye(3), (len(known), 1)), root,
+            self.cage_rig.derivatives(pose),
+        )  # fmt: skip
+        return jacobian, root * away.ravel()
 
     def off(self, seen: Sightings | None, pose: QuadPose) -> float:
         """How many points, about, are elsewhere by the marks that cameras agree on."""
