@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ class Table:
             number = float(value)
         except OverflowError:
             raise self._fail(key, wanted) from None
-        if not math.isfinite(number) or (above is not None and number <= above):
+        if not abs(number) < HUGE or (above is not None and number <= above):
             raise self._fail(key, wanted)
         return number
 

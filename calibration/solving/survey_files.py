@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.foundation.arrays import measured
+from calibration.foundation.arrays import HUGE, measured
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import read_text
@@ -45,9 +45,12 @@ def load_clicks(path: Path | str) -> dict[tuple[str, str], tuple[float, float]]:
         if key in clicks:
             raise InputError(f"{path}: line {line}: point '{key[1]}' is clicked twice in camera '{key[0]}'")
         try:
-            clicks[key] = (float(row["x"]), float(row["y"]))
+            x, y = float(row["x"]), float(row["y"])
         except (TypeError, ValueError):
             raise InputError(f"{path}: line {line}: x and y must be numbers") from None
+        if not (abs(x) < HUGE and abs(y) < HUGE):
+            raise InputError(f"{path}: line {line}: no image has a place ({x:g}, {y:g})")
+        clicks[key] = (x, y)
     return clicks
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.foundation.arrays import measured
 from calibration.foundation.damaged_files import guarded, require_file
 from calibration.foundation.errors import InputError, nearest
 from calibration.foundation.files import written_by_library
@@ -100,7 +101,7 @@ def read_table(path: Path, wanted: tuple[str, ...]) -> dict[str, NDArray[Any]]:
         there = parquet.read_schema(str(path)).names
         _check_columns(path, there, wanted)
         table = parquet.read_table(str(path), columns=list(wanted))
-        return {name: _typed([_text(value) for value in table[name].to_pylist()]) for name in wanted}
+        return {name: _typed([_text(value) for value in table[name].to_pylist()], f"{path}: {name}") for name in wanted}
     if suffix != ".csv":
         raise InputError(f"{path}: a table is {' or '.join(TABLE_SUFFIXES)}, by the file's suffix; got '{suffix}'")
     with open(path, newline="", encoding="utf-8", errors="replace") as stream:
@@ -114,7 +115,7 @@ def read_table(path: Path, wanted: tuple[str, ...]) -> dict[str, NDArray[Any]]:
                 raise InputError(f"{path}:{number}: {len(row)} cells where the title line has {len(names)}")
             for column, place in zip(cells, places, strict=True):
                 column.append(row[place])
-    return {name: _typed(column) for name, column in zip(wanted, cells, strict=True)}
+    return {name: _typed(column, f"{path}: {name}") for name, column in zip(wanted, cells, strict=True)}
 
 
 def _check_columns(path: Path, there: list[str], wanted: tuple[str, ...]) -> None:
@@ -127,8 +128,9 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _typed(cells: list[str]) -> NDArray[Any]:
+def _typed(cells: list[str], what: str) -> NDArray[Any]:
     try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
+        numbers = np.array([float(cell) if cell else np.nan for cell in cells])
     except ValueError:
         return np.array(cells, dtype=object)
+    return measured(numbers, what)
