@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -46,5 +47,7 @@ def _array(stream: Any, size: int) -> NDArray[Any]:
     if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array says {shape} but has {size} bytes")
     content = stream.read(math.prod(shape) * dtype.itemsize)
+    if dtype.kind == "U" and np.frombuffer(content, dtype.byteorder + "u4").max(initial=0) > sys.maxunicode:
+        raise ValueError("holds letters that do not exist")
     array: NDArray[Any] = np.frombuffer(content, dtype, math.prod(shape)).copy()
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

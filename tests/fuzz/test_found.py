@@ -67,6 +67,8 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "absurd table": ("table", _replaced("left_knee,1.5", "left_knee,1e16")),
     "absurd rate": ("plan", _replaced("rate_hz = 100.0", "rate_hz = 1e300")),
     "offsets of nobody": ("cmu table", _array("offsets", 3.0)),
+    "letters that do not exist": ("cmu table", _array("channels", np.full(6, 0x7FFFFFFF, np.uint32).view("<U1"))),
+    "absurd keypoint": ("image points", _replaced(r'"keypoints": \[\d[\d.]*', '"keypoints": [1e300')),
     "clip beyond the end": ("cmu table", _array("first", [2])),
 }
 

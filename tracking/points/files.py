@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, measured
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import read_text
@@ -76,7 +76,7 @@ def _read_coco(source: Path) -> ImagePoints:
         size = np.full(len(order), -1.0)
         for one in content.get("annotations", []):
             row = order.get(one.get("image_id"))
-            marks = np.asarray(one.get("keypoints", ()), float)
+            marks = measured(np.asarray(one.get("keypoints", ()), float), f"{source}: keypoints")
             if row is None or marks.size == 0:
                 continue
             if marks.shape != (3 * len(names),):
