@@ -19,6 +19,7 @@ from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
 from vivarig.report.explorer import add_explorer
 from vivarig.report.gait_section import add_gait
+from vivarig.report.modes_section import add_modes
 from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
@@ -60,6 +61,7 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     _angles_section(page, findings, curves)
     cycles: list[CycleCurve] = []
     if findings.skeleton is not None and curves is not None:
+        numbers |= add_modes(page, findings.skeleton)
         cycles = add_gait(page, findings.skeleton, curves, recording.belt)
     _rig_section(page, findings, curves, cameras)
     add_provenance(page, findings)
