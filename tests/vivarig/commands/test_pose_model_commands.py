@@ -70,14 +70,19 @@ def test_motion_goes_into_few_bytes_and_back(fitted: Path, tmp_path: Path) -> No
     (copy / "results" / "track.h5").unlink()  # it holds markers alone, no surface
     assert main(["export", str(copy), str(coded)]) == 0
     assert main(["convert", str(coded), str(again)]) == 0
-    motion = read_motion(again)
+    motion = read_motion(again, unit_mm=1.0)
     truth = positions(fitted)
     assert coded.stat().st_size < 0.2 * truth.astype(np.float32).nbytes
     assert motion.rate_hz == pytest.approx(100.0) and len(motion.rotations) == len(truth)
 
 
-def test_a_model_of_another_body_is_refused(fitted: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["skeleton", str(fitted), "--body", "rat", "--pose-space", str(models / "space.npz")]) == 2
-    assert "mouse" in capsys.readouterr().err
+def test_what_is_no_model_and_unknown_bodies_are_refused(
+    fitted: Path, models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["skeleton", str(fitted), "--pose-space", str(models / "modes.png")]) == 2
+    assert "modes.png" in capsys.readouterr().err
+    both = ["--pose-space", str(models / "space.npz"), "--prior", str(models / "library.npz")]
+    assert main(["skeleton", str(fitted), *both]) == 2
+    assert "--prior" in capsys.readouterr().err
     assert main(["train", "--skeleton", "cat", str(fitted), "-o", str(models / "x.npz")]) == 2
     assert "built-in body" in capsys.readouterr().err
