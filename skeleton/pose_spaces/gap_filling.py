@@ -35,6 +35,9 @@ __all__ = ["FilledMotion", "GapModel", "Motion", "fill_gaps", "gaps_of", "learn_
 _GROUPS = (4, 12)
 #: Known frames beside a gap, s, that are conditions, and about how many of them are used.
 _REACH_S, _MOST = 3.4, 220
+#: Standard deviations against those of the likeliest kernel, which fast stretches set: with 1, 77 to 87 % of the errors
+#: are within 1 sigma. Chosen on CMU subjects 02, 05 and 09; no clip that is scored is of them.
+_CALM = 0.75
 #: Gaps around which kernels are learnt.
 _LOOKS = 4
 
@@ -280,5 +283,6 @@ def gap_process(model: GapModel, motion: Motion, known: Bools, gap: tuple[int, i
     parts = []
     for number, (group, kernel) in enumerate(zip(model.groups, model.kernels, strict=True)):
         columns = group if number < len(model.groups) - 1 else space.modes + group
-        parts.append(condition(kernel, frames / rate, values[:, columns], wanted / rate))
+        part = condition(kernel, frames / rate, values[:, columns], wanted / rate)
+        parts.append(part._replace(scale=_CALM**2 * part.scale))
     return GapProcess(model, tuple(parts), levels, base)
