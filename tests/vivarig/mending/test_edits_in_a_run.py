@@ -42,8 +42,8 @@ def body_middle(place: Path, camera: str) -> tuple[float, float]:
 
 def test_an_erased_part_changes_its_frame_and_nothing_else(finished: Path, copy: Path) -> None:
     x, y = body_middle(copy, "cam01")
-    # a hole in the animal in one camera, and something painted beside it
-    edits = Edits((Stroke("cam01", AT, AT, False, 12.0, ((x, y),)), Stroke("cam01", AT, AT, True, 6.0, ((x + 60, y),))))
+    # a third of the animal gone in one camera, and something painted beside it
+    edits = Edits((Stroke("cam01", AT, AT, False, 25.0, ((x, y),)), Stroke("cam01", AT, AT, True, 6.0, ((x + 60, y),))))
     outcomes = run(copy, edits)
     assert [outcomes[name].status for name in ("silhouettes", "track", "skeleton")] == ["kept", "kept", "done"]
     for camera in mask_cameras(copy / "results" / "silhouettes.h5")[0]:
