@@ -184,7 +184,7 @@ class LimbSearch:
             return score
         chain = self.evidence.limbs.chains[limb]
         binding = term.points.binding
-        ours = self.evidence.limbs.of_points(binding) == limb
+        ours = (self.evidence.limbs.of_points(binding) == limb) & np.isfinite(term.points.sigma)
         solver = self.evidence.solver
         rest = solver.cage_rig.quads
         places = solver.cage_rig.deform(binding, rest.rest)

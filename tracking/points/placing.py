@@ -20,7 +20,7 @@ from tracking.subjects.body_points import FIRST_SIGMA, BodyPoints
 from tracking.subjects.subject import Subject
 from tracking.terms.texture import match_pixels
 
-__all__ = ["Placed", "carriers", "frame_rows", "own_points", "place_points", "points_on"]
+__all__ = ["Placed", "carriers", "frame_rows", "own_points", "place_points", "points_on", "without_wrong"]
 
 FEWEST = 12
 """Marks without which a point stays where its name puts it."""
@@ -81,13 +81,23 @@ def place_points(
     owner, directions, residuals = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     for point in range(count):
         ours = owner == point
-        if ours.sum() < 2 * FEWEST:
+        if ours.sum() < 2 * FEWEST or not np.isfinite(sigma[point]):
             continue
         offset[point], spread = _robust_offset(directions[ours], residuals[ours], unit)
         sigma[point] = np.inf if spread > WILD * unit else max(spread / unit, LEAST_SIGMA)
         far = float(np.linalg.norm(offset[point]))
         offset[point] *= min(1.0, WIDEST * unit / max(far, 1e-9))
     return replace(points, binding=_moved(cage_rig, points.binding, carrier, offset), sigma=sigma)
+
+
+def without_wrong(points: BodyPoints, frames: Sequence[Sightings]) -> BodyPoints:
+    """Take the say from points whose marks contradict silhouettes or other views more often than not in some frames."""
+    count = len(points.names)
+    given, used = np.zeros(count), np.zeros(count)
+    for seen in frames:
+        given += np.count_nonzero(seen.status, axis=0)
+        used += np.bincount(seen.owner, minlength=count)
+    return replace(points, sigma=np.where(used < 0.5 * given, np.inf, points.sigma))
 
 
 def carriers(cage_rig: CageRig, binding: Floats) -> Ints:

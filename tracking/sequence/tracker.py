@@ -28,7 +28,7 @@ from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.points.following import steadied
-from tracking.points.placing import Placed, place_points
+from tracking.points.placing import Placed, place_points, without_wrong
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
@@ -39,6 +39,8 @@ from tracking.terms.texture import bind_tracks
 
 __all__ = ["Track", "Tracker", "TrackerSettings"]
 
+SOME = 24
+"""Frames in which names of 2D points are looked at: those that are mostly wrong there have no say."""
 LAST_STEPS, MAY_FALL = 4, 0.02
 """Steps of the fit after marked points were placed, and by how much the overlap may fall for their sake."""
 
@@ -195,6 +197,10 @@ class Tracker:
         on_progress: Callable[[int, int], None] | None,
     ) -> Track:
         fits: list[FrameFit | None] = [None] * frames
+        if self.solver.points is not None:
+            some = [observe(int(frame)).sightings for frame in np.unique(np.linspace(0, frames - 1, SOME).astype(int))]
+            term = self.solver.points
+            term.place(without_wrong(term.points, [seen for seen in some if seen is not None]))
         if guess is not None and start is not None:
             first, lead = start, 1.0
             fits[start] = self._from_guess(observe(start), guess)
@@ -365,6 +371,8 @@ class Tracker:
         Returns:
             What gives the silhouettes of a frame, with the points as they are known now.
         """
+        if not np.isfinite(term.points.sigma).any():
+            return observe
         solver = self.solver
         frames: list[Placed | None] = []
         for frame, fit in enumerate(fits):

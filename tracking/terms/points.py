@@ -5,6 +5,8 @@ A mark that several cameras agree on may pull a limb from far away; a lone one o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Singles
@@ -49,6 +51,12 @@ class PointTerm:
         """
         if seen.places is not None:
             return self._place_rows(seen, pose, scale)
+        # Points without say leave no rows: the fit is then that of the outlines to the last bit.
+        told = np.isfinite(self._sigma[seen.owner])
+        seen = replace(
+            seen, owner=seen.owner[told], views=seen.views[told], pixels=seen.pixels[told], weight=seen.weight[told],
+            confirmed=seen.confirmed[told],
+        )  # fmt: skip
         at = self.cage_rig.deform(self._binding, pose)[seen.owner]
         matches = match_pixels(at, seen.views, seen.pixels, self.camera_rows)
         away = np.sqrt(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1))

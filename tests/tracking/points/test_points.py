@@ -26,7 +26,7 @@ from tracking.points.believing import believe
 from tracking.points.files import read_image_points
 from tracking.points.following import steadied
 from tracking.points.naming import body_names, load_point_names
-from tracking.points.placing import Placed, own_points, place_points, points_on
+from tracking.points.placing import Placed, own_points, place_points, points_on, without_wrong
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.subject import Subject, builtin_subject
@@ -182,6 +182,34 @@ def test_points_are_put_where_they_are_marked() -> None:
     assert moved[wrist] == pytest.approx(30.0, abs=4.0)
     assert np.delete(moved, wrist).max() < 4.0
     assert placed.sigma.max() < 15.0
+
+
+def test_a_point_whose_marks_are_mostly_wrong_has_no_say() -> None:
+    points = human().points
+    assert points is not None
+    rng = np.random.default_rng(5)
+    wrist = JOINTS.index("left_wrist")
+    frames = []
+    for angle in np.linspace(0.0, 0.6, 6):
+        pose = bent(float(angle))
+        pixels = marks(pose)
+        pixels[:, wrist] = rng.uniform(0, 320, (4, 2))
+        frames.append(believe(rig(), seen(pose).views, pixels, sure(pixels)))
+    assert np.flatnonzero(~np.isfinite(without_wrong(points, frames).sigma)).tolist() == [wrist]
+
+
+def test_points_without_say_change_nothing() -> None:
+    pose = bent(0.5)
+    plain = seen(pose)
+    pixels = marks(pose, np.array([0.0, 80.0, 0.0]))
+    told = replace(plain, sightings=believe(rig(), plain.views, pixels, sure(pixels)))
+    points = human().points
+    assert points is not None
+    silent = make_solver(replace(human(), points=replace(points, sigma=np.full(len(JOINTS), np.inf))), rig())
+    latent = silent.prior.back(silent.prior.chart.to_vector(pose.rotations, pose.centres)[1])
+    fits = [silent.fit(look, bent(0.4), latent) for look in (plain, told)]
+    assert np.array_equal(fits[0].pose.centres, fits[1].pose.centres)
+    assert fits[0].score == fits[1].score
 
 
 def test_noise_of_marks_is_steadied_over_time() -> None:
