@@ -146,19 +146,25 @@ def main() -> None:
     parser.add_argument("--ablations", action="store_true", help="the table of ablations instead")
     parser.add_argument("--priors", action="store_true", help="the table of priors instead")
     parser.add_argument("--rows", default="", metavar="TEXT", help="only rows of a table whose name holds this")
+    parser.add_argument("--frames", default="40:100", metavar="A:B", help="frames of a table, 60 among them")
     parser.add_argument("--drill", action="store_true", help="the failure drill instead")
     args = parser.parse_args()
     crane = Crane.load()
+    first, last = map(int, args.frames.split(":"))
     if args.drill:
         print(json.dumps(failure_drill(crane, make_crane_subject(crane))))
         return
     with tempfile.TemporaryDirectory() as folder:
         if args.ablations:
-            print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder), args.rows)))
+            print(json.dumps(ablation_table(make_crane_subject(crane), Path(folder), args.rows, (first, last))))
             return
         if args.priors:
             chosen = tuple(name for name in CONDITIONS if name in args.crane.split(","))
-            print(json.dumps(prior_table(crane_subjects(("own", "offprior")), Path(folder), chosen)))
+            print(
+                json.dumps(
+                    prior_table(crane_subjects(("own", "offprior")), Path(folder), chosen, args.rows, (first, last))
+                )
+            )
             return
         subjects = crane_subjects(("own", "offprior", "small"))
         subject = subjects["own"]

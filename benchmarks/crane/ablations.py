@@ -17,7 +17,9 @@ __all__ = ["ablation_table"]
 FIRST, LAST = 40, 100
 
 
-def ablation_table(subject: CraneSubject, folder: Path, only: str = "") -> dict[str, dict[str, float]]:
+def ablation_table(
+    subject: CraneSubject, folder: Path, only: str = "", frames: tuple[int, int] = (FIRST, LAST)
+) -> dict[str, dict[str, float]]:
     """Run all cases (or those whose name holds ``only``), print the table, return the figures by case."""
     usual = CRANE
 
@@ -29,7 +31,7 @@ def ablation_table(subject: CraneSubject, folder: Path, only: str = "") -> dict[
         tracker: TrackerSettings | None = None,
         field: bool = False,
     ) -> Case:
-        return Case(name, "4view", FIRST, LAST, settings, tracker, use_prior, field=field)
+        return Case(name, "4view", *frames, settings, tracker, use_prior, field=field)
 
     cases = [
         case("gradient descent (Adam)", replace(usual, descent=15)),
@@ -47,7 +49,9 @@ def ablation_table(subject: CraneSubject, folder: Path, only: str = "") -> dict[
         case("no smoothing", tracker=TrackerSettings(smooth_sweeps=0)),
     ]
     runs = run_cases({"own": subject}, [one for one in cases if only in one.name], folder)
-    print(f"{'crane, 4 views, frames 40-99':<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}")
+    print(
+        f"{f'crane, 4 views, frames {frames[0]}-{frames[1] - 1}':<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}"
+    )
     for name, figures in runs.items():
         print(
             f"{name:<30}{figures['vertex_mm']:10.1f}{figures['joint_mm']:10.1f}{figures['joint_max_mm']:8.1f}"

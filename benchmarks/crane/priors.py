@@ -18,9 +18,13 @@ PRIORS = {"GPLVM, 10-D": ("gplvm", 10), "GPLVM, 2-D": ("gplvm", 2), "linear, 14-
 
 
 def prior_table(
-    subjects: dict[str, CraneSubject], folder: Path, conditions: tuple[str, ...] = CONDITIONS
+    subjects: dict[str, CraneSubject],
+    folder: Path,
+    conditions: tuple[str, ...] = CONDITIONS,
+    only: str = "",
+    frames: tuple[int, int] = (FIRST, LAST),
 ) -> dict[str, dict[str, float]]:
-    """Run all, print the table (joint and vertex error, mm), return the figures by row and condition."""
+    """Run all (or the rows whose name holds ``only``, or other frames), print the table (joint and vertex error, mm), return the figures by row and condition."""
     rows = {}
     for words, prior in PRIORS.items():
         for variance in (1.0, 0.0):
@@ -30,13 +34,17 @@ def prior_table(
     rows["linear, 14-D, pose and shape in turn"] = (("linear", 14), replace(CRANE, in_turn=True))
     rows["GPLVM, 10-D, pose and shape in turn"] = (("gplvm", 10), replace(CRANE, in_turn=True))
     cases = [
-        Case(f"{name} | {condition}", condition, FIRST, LAST, settings, prior=prior)
+        Case(f"{name} | {condition}", condition, *frames, settings, prior=prior)
         for name, (prior, settings) in rows.items()
         for condition in conditions
-        if condition == "4view" or not settings.in_turn
+        if only in name and (condition == "4view" or not settings.in_turn)
     ]
     runs = run_cases(subjects, cases, folder)
-    print(f"{'crane, frames 40-99':<42}" + "".join(f"{name:>16}" for name in conditions) + "   joint (vertex) mm")
+    print(
+        f"{f'crane, frames {frames[0]}-{frames[1] - 1}':<42}"
+        + "".join(f"{name:>16}" for name in conditions)
+        + "   joint (vertex) mm"
+    )
     for name in rows:
         cells = []
         for condition in conditions:

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
-from calibration.foundation.result_files import create_results, open_results, text_array
+from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
 from calibration.geometry.transforms import quaternion_from_rotation
 from capture.recordings.recording import Recording
 from skeleton.analysis.belts import given_belt
@@ -16,6 +16,7 @@ from skeleton.inverse_kinematics.deformation import Deformed, deform_motion
 from skeleton.inverse_kinematics.fits import same_sign
 from skeleton.inverse_kinematics.footplants import FootPlants, plant_feet
 from skeleton.tree.joint_tree import Skeleton
+from tracking.subjects.skeleton import subject_body
 from vivarig.console.reporting import CommandReport
 from vivarig.edits.edit_file import edits_file
 from vivarig.edits.frames import first_of
@@ -33,9 +34,14 @@ def fitted_body(recording: Recording) -> tuple[Skeleton, Floats]:
     path = recording.results / "skeleton.h5"
     with open_results(path, stage="skeleton") as file:
         name = str(file.attrs["body"])
-        if name not in BODIES:
-            raise InputError(f"{path}: body '{name}' is not built in; cleaning knows the feet of {', '.join(BODIES)}")
-        body = load_body(name)
+        if name in BODIES:
+            body = load_body(name)
+        else:
+            body = subject_body(str(read_parameters(file)["body"]), recording.folder)[0]
+        if not body.floor_points:
+            raise InputError(
+                f"{path}: body '{name}' names no feet to clean; give [floor] in the skeleton.toml of its subject"
+            )
         if "scaling" in file:
             body = body.scaled(dict(zip(body.joint_names, file["scaling/factors"][:].tolist(), strict=True)))
         return body, np.asarray(file["coordinates"][:], dtype=np.float64)
