@@ -49,9 +49,8 @@ def ablation_table(
         case("no smoothing", tracker=TrackerSettings(smooth_sweeps=0)),
     ]
     runs = run_cases({"own": subject}, [one for one in cases if only in one.name], folder)
-    print(
-        f"{f'crane, 4 views, frames {frames[0]}-{frames[1] - 1}':<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}"
-    )
+    title = f"crane, 4 views, frames {frames[0]}-{frames[1] - 1}"
+    print(f"{title:<30}{'vertex mm':>10}{'joint mm':>10}{'max':>8}{'cpu s/frame':>13}")
     for name, figures in runs.items():
         print(
             f"{name:<30}{figures['vertex_mm']:10.1f}{figures['joint_mm']:10.1f}{figures['joint_max_mm']:8.1f}"

@@ -24,7 +24,7 @@ def prior_table(
     only: str = "",
     frames: tuple[int, int] = (FIRST, LAST),
 ) -> dict[str, dict[str, float]]:
-    """Run all (or the rows whose name holds ``only``, or other frames), print the table (joint and vertex error, mm), return the figures by row and condition."""
+    """Run all (or the rows whose name holds ``only``, or other frames), print the table, return its figures, mm."""
     rows = {}
     for words, prior in PRIORS.items():
         for variance in (1.0, 0.0):
