@@ -66,6 +66,8 @@ def skeleton_of(plan: BodyPlan, name: str, *, feet: float) -> Skeleton:
     ends = [index for index in range(1, len(plan)) if not plan.children[index]]
     lowest = float(plan.places[ends, 2].min())
     floor = [plan.names[end] for end in ends if plan.places[end, 2] <= lowest + feet]
+    sided = [name for name in floor if "left" in name or "right" in name]
+    floor = sided or floor  # a tail that lies on the floor is no foot
     return Skeleton(
         name,
         tuple(joints),
