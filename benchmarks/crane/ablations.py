@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.crane.compared_solvers import ByDescent, OnManifold
 from benchmarks.crane.runs import CRANE, Case, CraneSubject, run_cases
 from tracking.fitting.settings import Settings
+from tracking.fitting.solver import FrameSolver
 from tracking.sequence.tracker import TrackerSettings
 
 __all__ = ["ablation_table"]
@@ -30,11 +32,12 @@ def ablation_table(
         use_prior: bool = True,
         tracker: TrackerSettings | None = None,
         field: bool = False,
+        solver: type[FrameSolver] = FrameSolver,
     ) -> Case:
-        return Case(name, "4view", *frames, settings, tracker, use_prior, field=field)
+        return Case(name, "4view", *frames, settings, tracker, use_prior, field=field, solver=solver)
 
     cases = [
-        case("gradient descent (Adam)", replace(usual, descent=15)),
+        case("gradient descent (Adam)", solver=ByDescent),
         case("hull, two-sided", replace(usual, hull=True)),
         case("hull, one-sided", replace(usual, hull=True, one_sided=True)),
         case("hull's field, two-sided", replace(usual, hull=True), field=True),
@@ -43,7 +46,7 @@ def ablation_table(
         case("no prior, no neighbours", use_prior=False),
         case("no neighbours' Gaussians", replace(usual, pair_weight=0.0)),
         case("no variance term", replace(usual, variance_weight=0.0)),
-        case("no local adjustment", replace(usual, latent_only=True)),
+        case("no local adjustment", solver=OnManifold),
         case("outlines, one-sided", replace(usual, one_sided=True)),
         case("no second attempts", tracker=TrackerSettings(restarts=False)),
         case("no smoothing", tracker=TrackerSettings(smooth_sweeps=0)),

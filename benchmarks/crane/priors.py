@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.crane.compared_solvers import InTurn
 from benchmarks.crane.runs import CONDITIONS, CRANE, Case, CraneSubject, run_cases
 
 __all__ = ["prior_table"]
@@ -30,14 +31,17 @@ def prior_table(
         for variance in (1.0, 0.0):
             for pairs in (CRANE.pair_weight, 0.0):
                 name = f"{words}, {'variance' if variance else '-'}, {'neighbours' if pairs else '-'}"
-                rows[name] = (prior, replace(CRANE, variance_weight=variance, pair_weight=pairs))
-    rows["linear, 14-D, pose and shape in turn"] = (("linear", 14), replace(CRANE, in_turn=True))
-    rows["GPLVM, 10-D, pose and shape in turn"] = (("gplvm", 10), replace(CRANE, in_turn=True))
+                rows[name] = Case(
+                    "", "", settings=replace(CRANE, variance_weight=variance, pair_weight=pairs), prior=prior
+                )
+    for words in ("linear, 14-D", "GPLVM, 10-D"):
+        rows[f"{words}, pose and shape in turn"] = Case("", "", prior=PRIORS[words], solver=InTurn)
+    first, last = frames
     cases = [
-        Case(f"{name} | {condition}", condition, *frames, settings, prior=prior)
-        for name, (prior, settings) in rows.items()
+        replace(row, name=f"{name} | {condition}", condition=condition, first=first, last=last)
+        for name, row in rows.items()
         for condition in conditions
-        if only in name and (condition == "4view" or not settings.in_turn)
+        if only in name and (condition == "4view" or row.solver is not InTurn)
     ]
     runs = run_cases(subjects, cases, folder)
     print(

@@ -105,7 +105,7 @@ class CraneSubject:
 @dataclass(frozen=True, eq=False)
 class Case:
     """One run: a condition, the frames it covers, the prior's kind and dimension, what is changed in the solver and
-    tracker, and whether the hull is taken as a distance field where it is the data."""
+    tracker, whether the hull is taken as a distance field where it is the data, and another solver."""
 
     name: str
     condition: str
@@ -116,6 +116,7 @@ class Case:
     use_prior: bool = True
     prior: tuple[str, int] = ("linear", LATENT)
     field: bool = False
+    solver: type[FrameSolver] = FrameSolver
 
 
 def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
@@ -204,7 +205,7 @@ def run_case(crane: Crane, subject: CraneSubject, case: Case) -> dict[str, float
     """Track and score one case; seconds are processor time."""
     hull = case.settings.hull
     rig, looks = crane_observations(crane, case.condition, case.first, case.last, hull=hull, field=case.field)
-    solver = FrameSolver(
+    solver = case.solver(
         subject.cage_rig,
         subject.template,
         rig.packed(),

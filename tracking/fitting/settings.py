@@ -29,11 +29,8 @@ class Settings:
         predict_shift, predict_turn: how far the next frame lies from the prediction.
         mark_sigma: 1 sigma of a mark of the skin's texture.
         mark_robust: a mark this far from its spot counts a quarter.
-        in_turn: along the manifold, step the root and the shape one after the other (for comparison).
-        latent_only: leave the quads on the manifold (for ablation).
-        one_sided: leave out the pairs from observed to model outline (for ablation).
-        hull: fit to the observation's surface (hull or mesh) instead of the outlines (for comparison).
-        descent: this many steps down the gradient (Adam) for each Gauss-Newton step (for ablation); 0 is off.
+        hull: fit to the observation's surface (hull or mesh) instead of the outlines.
+        one_sided: leave out the pairs from observed to model outline or surface.
     """
 
     contour_sigma: float = 8.0
@@ -58,8 +55,5 @@ class Settings:
     predict_turn: float = 1.5
     mark_sigma: float = 2.0
     mark_robust: float = 10.0
-    in_turn: bool = False
-    latent_only: bool = False
-    one_sided: bool = False
     hull: bool = False
-    descent: int = 0
+    one_sided: bool = False

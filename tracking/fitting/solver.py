@@ -34,7 +34,7 @@ from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
-__all__ = ["FrameFit", "FrameSolver"]
+__all__ = ["Evaluation", "Expectation", "FrameFit", "FrameSolver"]
 
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
@@ -89,7 +89,7 @@ class FrameFit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Evaluation:
+class Evaluation:
     """The energy around a pose: normal equations, outline residual (mm), the prior's variance and distance."""
 
     system: System
@@ -215,14 +215,13 @@ class FrameSolver:
         """
         packed = self._fine.matcher.pack(observation)
         pose = start
-        last: _Evaluation | None = None
+        last: Evaluation | None = None
         if latent_steps and self.use_prior:
             root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
             pose = self.pose_of(root, latent)
             for scale in self.settings.latent_robust * latent_rounds:
-                for part in (slice(0, 6), slice(6, None)) if self.settings.in_turn else (slice(None),):
-                    pose, latent = self._latent_step(packed, pose, latent, scale, part)
-        if local_steps and not self.settings.latent_only:
+                pose, latent = self.along_manifold(packed, pose, latent, scale)
+        if local_steps:
             scales = self.settings.robust if last_steps is None else self.settings.robust[-last_steps:]
             expected = None
             if predicted is not None:
@@ -231,20 +230,7 @@ class FrameSolver:
                     (predict_shift or self.settings.predict_shift) * self.unit,
                     predict_turn or self.settings.predict_turn,
                 )
-            index = 0
-            if self.settings.descent:
-                pose, latent, last = self._descend(packed, pose, latent, expected, scales)
-                index = len(scales)
-            while index < len(scales):
-                level = self._fine if scales[index] == scales[-1] else self._coarse
-                last = self._evaluate(level, packed, pose, latent, scales[index])
-                pose, latent, far = self._local_step(last, pose, latent, expected)
-                if scales[index] == scales[-1] and far < self.settings.settled:
-                    break
-                # A small step needs no coarse scale any more: the next is the first of its size.
-                index += 1
-                while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
-                    index += 1
+            pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales)
         return self._report(packed, pose, latent, last)
 
     def shape_system(
@@ -380,6 +366,35 @@ class FrameSolver:
         damping[: len(self._metric)] += 1e-3 * self._metric
         return damping
 
+    def along_manifold(
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+    ) -> tuple[QuadPose, Floats]:
+        """Step along the manifold at one robust scale."""
+        return self._latent_step(packed, pose, latent, scale, slice(None))
+
+    def off_manifold(
+        self,
+        packed: PackedObservation,
+        pose: QuadPose,
+        latent: Floats,
+        expected: Expectation | None,
+        scales: tuple[float, ...],
+    ) -> tuple[QuadPose, Floats, Evaluation | None]:
+        """Let the quads leave the manifold, from the coarsest robust scale to the finest."""
+        last: Evaluation | None = None
+        index = 0
+        while index < len(scales):
+            level = self._fine if scales[index] == scales[-1] else self._coarse
+            last = self._evaluate(level, packed, pose, latent, scales[index])
+            pose, latent, far = self._local_step(last, pose, latent, expected)
+            if scales[index] == scales[-1] and far < self.settings.settled:
+                break
+            # A small step needs no coarse scale any more: the next is the first of its size.
+            index += 1
+            while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
+                index += 1
+        return pose, latent, last
+
     def _latent_step(
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
@@ -404,7 +419,7 @@ class FrameSolver:
         return self.pose_of(moved_root, latent), latent
 
     def _local_step(
-        self, at: _Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None
+        self, at: Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None
     ) -> tuple[QuadPose, Floats, float]:
         """Step all quads and the latent point; return them, and how far the furthest quad went, in thousandths."""
         hessian, gradient = at.system.hessian.copy(), at.system.gradient.copy()
@@ -426,40 +441,9 @@ class FrameSolver:
         far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
         return moved(pose, step[:latent_start]), latent + step[latent_start:], far
 
-    def _descend(
-        self,
-        packed: PackedObservation,
-        pose: QuadPose,
-        latent: Floats,
-        expected: Expectation | None,
-        scales: tuple[float, ...],
-    ) -> tuple[QuadPose, Floats, _Evaluation]:
-        """Go down the gradient with momentum and one rate per unknown (Adam), for comparison with Gauss-Newton."""
-        quads = 6 * len(self.cage_rig.quads)
-        # A step is at most about 3 thousandths of the size, or 0.1 of a training pose's spread.
-        rate = np.concatenate([3.0 / np.sqrt(self._metric), np.full(self.prior.latent_dim, 0.1)])
-        slope, square = np.zeros(len(rate)), np.zeros(len(rate))
-        count = self.settings.descent * len(scales)
-        for turn in range(count):
-            scale = scales[turn * len(scales) // count]
-            level = self._fine if scale == scales[-1] else self._coarse
-            last = self._evaluate(level, packed, pose, latent, scale)
-            gradient = last.system.gradient.copy()
-            if expected is not None:
-                pull = System(np.zeros_like(last.system.hessian), gradient)
-                prediction_term(
-                    pull, pose, expected.pose, shift_sigma=expected.shift_sigma, turn_sigma=expected.turn_sigma
-                )
-            slope = 0.9 * slope + 0.1 * gradient
-            square = 0.99 * square + 0.01 * gradient**2
-            step = -rate * (1.0 - turn / count) * (slope / (1 - 0.9 ** (turn + 1)))
-            step /= np.sqrt(square / (1 - 0.99 ** (turn + 1))) + 1e-12
-            pose, latent = moved(pose, step[:quads]), latent + step[quads:]
-        return pose, latent, last
-
     def _evaluate(
         self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
-    ) -> _Evaluation:
+    ) -> Evaluation:
         """Energy around a pose, but for the expectation."""
         settings, unit = self.settings, self.unit
         system, residuals = self._data_system(level, packed, pose, scale)
@@ -485,9 +469,9 @@ class FrameSolver:
             twist=settings.twist / unit,
         ).add_to(system.hessian, system.gradient)
         residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
-        return _Evaluation(system, residual, at.variance, departure)
+        return Evaluation(system, residual, at.variance, departure)
 
-    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: _Evaluation | None) -> FrameFit:
+    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
@@ -497,7 +481,7 @@ class FrameSolver:
         curvature = self._curvature(last)
         return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, curvature, off, strain)
 
-    def _curvature(self, at: _Evaluation) -> Singles:
+    def _curvature(self, at: Evaluation) -> Singles:
         """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""
         quads = 6 * len(self.cage_rig.quads)
         hessian = at.system.hessian[:quads, :quads]
