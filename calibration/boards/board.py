@@ -71,8 +71,8 @@ class Board:
         least = 1 if self.kind == "aprilgrid" else 3
         if min(self.columns, self.rows) < least:
             raise InputError(f"{who}: a {self.kind} needs at least {least}x{least}, got {self.columns}x{self.rows}")
-        if not (np.isfinite(self.square_mm) and self.square_mm > 0):
-            raise InputError(f"{who}: square_mm must be a positive length, got {self.square_mm}")
+        if not 0 < self.square_mm < 1e6:
+            raise InputError(f"{who}: square_mm must be a positive length below a kilometre, got {self.square_mm}")
         if self.kind == "chessboard":
             if self.columns == self.rows:
                 raise InputError(

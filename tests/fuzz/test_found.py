@@ -65,6 +65,11 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "infinite click": ("clicks", _replaced("cam1,a,1,2", "cam1,a,1,-inf")),
     "absurd survey": ("surveyed scene", _replaced("sd_mm = 2", "sd_mm = 1e300")),
     "absurd table": ("table", _replaced("left_knee,1.5", "left_knee,1e16")),
+    "absurd board": ("boards", _replaced("square_mm = 10", "square_mm = 1e300")),
+    "no views of buffers": (
+        "mesh glb",
+        lambda path: path.write_bytes(path.read_bytes().replace(b'"bufferViews"', b'"bxfferViews"')) and None,
+    ),
     "absurd rate": ("plan", _replaced("rate_hz = 100.0", "rate_hz = 1e300")),
     "offsets of nobody": ("cmu table", _array("offsets", 3.0)),
     "letters that do not exist": ("cmu table", _array("channels", np.full(6, 0x7FFFFFFF, np.uint32).view("<U1"))),

@@ -79,7 +79,7 @@ def raw_mesh(path: Path) -> tuple[int, Ints]:
 def _loaded(path: Path) -> tuple[Floats, Ints]:
     """Read a mesh as it stands in its file; compiled code will index its vertices by its faces, so they are checked."""
     require_file(path, most_mb=_LARGEST_MB)
-    with reading(path, "a mesh"), warnings.catch_warnings(), np.errstate(all="ignore"):
+    with reading(path, "a mesh", also=(UnboundLocalError,)), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         mesh = trimesh.load(path, force="mesh", process=False)
         vertices = np.asarray(mesh.vertices, np.float64).reshape(-1, 3)
