@@ -115,7 +115,7 @@ def _headline(
     if findings.silhouettes is not None:
         known = findings.silhouettes.agreement[np.isfinite(findings.silhouettes.agreement)]
         if known.size:
-            cards.append((f"{known.mean():.3f}", "agreement of silhouettes between views (IoU)", ""))
+            cards.append((f"{known.mean():.3f}", "agreement of silhouettes with images and other views", ""))
             numbers["silhouette_agreement_iou"] = float(known.mean())
     sigma = _typical_sigma(findings.skeleton)
     if np.isfinite(sigma):

@@ -122,7 +122,7 @@ def _plots(findings: Findings, curves: MotionCurves | None) -> list[dict[str, An
     if findings.silhouettes is not None and np.isfinite(findings.silhouettes.agreement).any():
         agreement = findings.silhouettes.agreement.astype(float).T
         between = dict(zip(findings.silhouettes.names, agreement, strict=True))
-        plots.append(_plot("Agreement of the silhouettes between views", "IoU", between))
+        plots.append(_plot("Agreement of the silhouettes with images and other views", "IoU", between))
     if findings.hull is not None:
         plots.append(_plot("Volume of the visual hull", "ml", {"volume": findings.hull.volume / 1000}))
     return plots

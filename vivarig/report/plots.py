@@ -74,7 +74,7 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
     """Return the quality of every stage over time; ``sigma`` (T,) is that of the skeleton's joints, mm."""
     rows: list[tuple[str, Any]] = []
     if findings.silhouettes is not None and np.isfinite(findings.silhouettes.agreement).any():
-        rows.append(("silhouettes: agreement\nbetween views (IoU)", _agreement))
+        rows.append(("silhouettes: agreement\nwith images and views", _agreement))
     if findings.hull is not None:
         rows.append(("hull volume (ml)", _hull))
     if findings.track is not None:
