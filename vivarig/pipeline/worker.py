@@ -35,7 +35,14 @@ def main() -> None:
             os._exit(0)  # at once, in the middle of a task too: files are written atomically
 
     threading.Thread(target=listen, daemon=True).start()
-    relay_progress(lambda label, done, total: send(answers, ("progress", label, done, total)))
+
+    def say(*message: Any) -> None:
+        try:
+            send(answers, message)
+        except BrokenPipeError:
+            os._exit(0)  # the parent is gone, which the listening thread may not have noticed yet
+
+    relay_progress(lambda label, done, total: say("progress", label, done, total))
     while True:
         function, args, named = tasks.get()
         try:
@@ -44,7 +51,7 @@ def main() -> None:
             answer = ("failed", error)
         except Exception:  # noqa: BLE001  (a bug: its traceback is the parent's to raise)
             answer = ("failed", RuntimeError(traceback.format_exc()))
-        send(answers, (*answer, _peak_rss_mb()))
+        say(*answer, _peak_rss_mb())
         del answer
         _give_back_memory()
 

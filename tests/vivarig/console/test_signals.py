@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from small_recordings import cut_recording
 
+from vivarig.pipeline.workers import send
+
 CODE = "import sys; sys.argv = ['vivarig', 'run', sys.argv[1], '--workers', '2', '--until', 'hull']; " \
        "from vivarig.cli import main; sys.exit(main())"  # fmt: skip
 
@@ -47,3 +49,19 @@ def _alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_worker_whose_parent_is_gone_before_its_answer_ends_without_a_word() -> None:
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-c", "from vivarig.pipeline.worker import main; main()"],
+        stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writing)
+    os.close(reading)  # nobody will read the answer, and the pipe of tasks stays open as if not yet noticed
+    assert child.stdin is not None and child.stderr is not None
+    send(child.stdin, (abs, (-1,), {}))
+    assert child.wait(timeout=60) == 0
+    assert child.stderr.read() == b""
+    child.stdin.close()
+    child.stderr.close()
