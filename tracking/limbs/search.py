@@ -18,7 +18,7 @@ from tracking.fitting.solver import FrameFit
 from tracking.limbs.drawing import ViewDrawing, carried, point_values
 from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import Observation
-from tracking.observations.sightings import Sightings
+from tracking.observations.marks import Marks
 from tracking.priors.prior import project_pose
 from tracking.quads.oriented_quads import QuadPose
 from tracking.terms.texture import match_pixels
@@ -176,7 +176,7 @@ class LimbSearch:
                 point_values(view, camera, points, limb, self._empty, score)
         return score
 
-    def _by_marks(self, seen: Sightings | None, limb: int, rotations: Floats, centres: Floats) -> Floats:
+    def _by_marks(self, seen: Marks | None, limb: int, rotations: Floats, centres: Floats) -> Floats:
         """What marks of 2D points that cameras agree on say of poses of a limb: down to -1 for each far off."""
         score = np.zeros(len(rotations))
         term = self.evidence.solver.points

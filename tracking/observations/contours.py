@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibration.foundation.arrays import Bools, Bytes, Floats
-from tracking.observations.sightings import Sightings
+from tracking.observations.marks import Marks
 from tracking.observations.surface import Surface
 
 __all__ = ["Observation", "View", "observe", "observe_view"]
@@ -48,7 +48,7 @@ class Observation:
 
     views: tuple[View, ...]
     surface: Surface | None = None
-    sightings: Sightings | None = None
+    sightings: Marks | None = None
 
     @property
     def seen(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.observations.contours import View
-from tracking.observations.sightings import PointStatus, Sightings
+from tracking.observations.marks import Marks, MarkStatus
 
 __all__ = ["believe"]
 
@@ -25,7 +25,7 @@ LEAST_CONFIDENCE = 0.1
 """Marks of less are none."""
 
 
-def believe(rig: Rig, views: Sequence[View], pixels: Floats, confidence: Floats) -> Sightings:
+def believe(rig: Rig, views: Sequence[View], pixels: Floats, confidence: Floats) -> Marks:
     """Sort the marks of one frame.
 
     Args:
@@ -37,28 +37,28 @@ def believe(rig: Rig, views: Sequence[View], pixels: Floats, confidence: Floats)
     given = np.isfinite(pixels).all(axis=2) & (confidence >= LEAST_CONFIDENCE)
     seen = np.array([len(view.points) > 0 for view in views])
     given &= seen[:, None]
-    status = np.where(given, int(PointStatus.ALONE), int(PointStatus.NOT_GIVEN))
+    status = np.where(given, int(MarkStatus.ALONE), int(MarkStatus.NOT_GIVEN))
     near = np.array([NEAR * max(view.box[2:]) for view in views])
     off = np.zeros_like(given)
     for camera, view in enumerate(views):
         if given[camera].any():
             off[camera] = given[camera] & (_outside(view, pixels[camera]) > near[camera])
-    status[off] = int(PointStatus.OFF_THE_SILHOUETTE)
+    status[off] = int(MarkStatus.OFF_THE_SILHOUETTE)
     contradicted = off.sum(axis=0) >= 2
-    status[:, contradicted] = np.where(given[:, contradicted], int(PointStatus.CONTRADICTS_OUTLINES), 0)
-    kept = status == int(PointStatus.ALONE)
+    status[:, contradicted] = np.where(given[:, contradicted], int(MarkStatus.CONTRADICTS_OUTLINES), 0)
+    kept = status == int(MarkStatus.ALONE)
     for point in np.flatnonzero(kept.sum(axis=0) >= 2):
         cameras = np.flatnonzero(kept[:, point])
         agree = _agreeing(rig, cameras, pixels[cameras, point], near[cameras])
         if agree.sum() >= 2:
-            status[cameras, point] = np.where(agree, int(PointStatus.CONFIRMED), int(PointStatus.OTHER_VIEWS_DISAGREE))
+            status[cameras, point] = np.where(agree, int(MarkStatus.CONFIRMED), int(MarkStatus.OTHER_VIEWS_DISAGREE))
         elif len(cameras) > 2:
-            status[cameras, point] = int(PointStatus.OTHER_VIEWS_DISAGREE)
-    used = (status == int(PointStatus.CONFIRMED)) | (status == int(PointStatus.ALONE))
+            status[cameras, point] = int(MarkStatus.OTHER_VIEWS_DISAGREE)
+    used = (status == int(MarkStatus.CONFIRMED)) | (status == int(MarkStatus.ALONE))
     marks = np.argwhere(used)
     rows, columns = np.asarray(marks[:, 0], np.int64), np.asarray(marks[:, 1], np.int64)
-    confirmed: Bools = status[rows, columns] == int(PointStatus.CONFIRMED)
-    return Sightings(columns, rows, pixels[rows, columns], confidence[rows, columns], confirmed, status)
+    confirmed: Bools = status[rows, columns] == int(MarkStatus.CONFIRMED)
+    return Marks(columns, rows, pixels[rows, columns], confidence[rows, columns], confirmed, status)
 
 
 def _outside(view: View, pixels: Floats) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
-from tracking.observations.sightings import Sightings
+from tracking.observations.marks import Marks
 from tracking.points.placing import Placed, carriers, frame_rows
 from tracking.quads.deformation import CageRig
 from tracking.subjects.body_points import BodyPoints
@@ -67,7 +67,7 @@ class _Marks:
 
 def steadied(
     cage_rig: CageRig, points: BodyPoints, frames: Sequence[Placed | None], camera_rows: Floats, unit: float
-) -> list[Sightings | None]:
+) -> list[Marks | None]:
     """Return each frame's sightings with places in space (P, 3) that the frames around agree on, NaN where none do.
 
     Args:
@@ -92,7 +92,7 @@ def steadied(
             known = frames[frame]
             assert known is not None
             places[frame, point] = known.pose.rotations[carrier[point]] @ offset
-    result: list[Sightings | None] = []
+    result: list[Marks | None] = []
     for frame, known in enumerate(frames):
         if known is None:
             result.append(None)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
-from tracking.observations.sightings import Sightings
+from tracking.observations.marks import Marks
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.body_points import FIRST_SIGMA, BodyPoints
@@ -52,7 +52,7 @@ class Placed:
     """One frame whose pose is known, and the marks seen in it."""
 
     pose: QuadPose
-    sightings: Sightings
+    sightings: Marks
 
 
 def place_points(
@@ -90,7 +90,7 @@ def place_points(
     return replace(points, binding=_moved(cage_rig, points.binding, carrier, offset), sigma=sigma)
 
 
-def without_wrong(points: BodyPoints, frames: Sequence[Sightings]) -> BodyPoints:
+def without_wrong(points: BodyPoints, frames: Sequence[Marks]) -> BodyPoints:
     """Take the say from points whose marks contradict silhouettes or other views more often than not in some frames."""
     count = len(points.names)
     given, used = np.zeros(count), np.zeros(count)

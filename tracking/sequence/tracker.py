@@ -95,7 +95,7 @@ class Track:
         hessian: per frame (6 Q, 6 Q) curvature, or None.
         trust, reason: (T,) codes of `tracking.sequence.trust`.
         start: frame where tracking started. lead: by how much the start beat its best rival.
-        point_status: (T, C, P) `PointStatus` of the marks of 2D points, None where there are none.
+        point_status: (T, C, P) `MarkStatus` of the marks of 2D points, None where there are none.
     """
 
     rotations: Floats

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Singles
-from tracking.observations.sightings import Sightings
+from tracking.observations.marks import Marks
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.body_points import BodyPoints
@@ -41,7 +41,7 @@ class PointTerm:
         self._binding: Singles = np.ascontiguousarray(points.binding, np.float32)
         self._sigma: Floats = points.sigma * self.unit
 
-    def rows(self, seen: Sightings, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
+    def rows(self, seen: Marks, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
         """Derivatives (2 S, 6 Q) of the weighted residuals of S marks, and these (2 S,).
 
         Args:
@@ -71,7 +71,7 @@ class PointTerm:
         )  # fmt: skip
         return jacobian, weights * matches.residuals
 
-    def _place_rows(self, seen: Sightings, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
+    def _place_rows(self, seen: Marks, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
         """The same for points whose place in space is known: three rows each.
 
         Outlines of one body err together, which their energy does not count (`COMMON`); steadied points do not.
@@ -88,11 +88,11 @@ class PointTerm:
         )  # fmt: skip
         return jacobian, root * away.ravel()
 
-    def off(self, seen: Sightings | None, pose: QuadPose) -> float:
+    def off(self, seen: Marks | None, pose: QuadPose) -> float:
         """How many points, about, are elsewhere by the marks that cameras agree on."""
         return float(np.nansum(self.missed(seen, pose)))
 
-    def missed(self, seen: Sightings | None, pose: QuadPose) -> Floats:
+    def missed(self, seen: Marks | None, pose: QuadPose) -> Floats:
         """(P,) how surely each point is elsewhere by the marks that cameras agree on, 0 to 1; NaN without any."""
         share = np.full(len(self._sigma), np.nan)
         if seen is None or not seen.confirmed.any():

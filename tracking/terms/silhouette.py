@@ -20,8 +20,8 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from tracking.observations.contour_fill import MeshEdges, draw_silhouette
 from tracking.observations.contours import Observation
+from tracking.observations.marks import Marks
 from tracking.observations.point_grid import fill_grid, nearest_alike
-from tracking.observations.sightings import Sightings
 from tracking.observations.surface import Surface
 
 __all__ = ["Matches", "OutlineMatcher", "PackedObservation"]
@@ -65,7 +65,7 @@ class PackedObservation:
     targets: Floats
     counts: Ints
     surface: Surface | None
-    sightings: Sightings | None
+    sightings: Marks | None
 
 
 class _Views(NamedTuple):

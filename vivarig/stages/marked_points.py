@@ -14,7 +14,7 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from capture.recordings.recording import Footage
 from tracking.observations.contours import View
-from tracking.observations.sightings import PointStatus, Sightings
+from tracking.observations.marks import Marks, MarkStatus
 from tracking.points.believing import believe
 from tracking.points.files import ImagePoints, read_image_points
 from tracking.points.naming import body_names, load_point_names
@@ -55,7 +55,7 @@ class MarkedPoints:
                     )
         return pixels, confidence
 
-    def believed(self, frame: int, rig: Rig, views: Sequence[View]) -> Sightings:
+    def believed(self, frame: int, rig: Rig, views: Sequence[View]) -> Marks:
         """Return what to believe of one frame's marks."""
         return believe(rig, views, *self.at(frame))
 
@@ -96,12 +96,12 @@ def marked_words(names: Sequence[str], status: Ints) -> list[str]:
     total = int(given.sum())
     if not total:
         return ["  points: none of the marks falls on a frame and camera that was tracked"]
-    used = np.isin(status, (int(PointStatus.CONFIRMED), int(PointStatus.ALONE)))
-    against = np.isin(status, (int(PointStatus.OFF_THE_SILHOUETTE), int(PointStatus.CONTRADICTS_OUTLINES)))
+    used = np.isin(status, (int(MarkStatus.CONFIRMED), int(MarkStatus.ALONE)))
+    against = np.isin(status, (int(MarkStatus.OFF_THE_SILHOUETTE), int(MarkStatus.CONTRADICTS_OUTLINES)))
     lines = [
         f"  points: {len(names)} names, {total} marks; {100 * used.sum() / total:.0f} % used, "
         f"{100 * against.sum() / total:.0f} % dropped off the silhouettes, "
-        f"{100 * np.mean(status[status > 0] == int(PointStatus.OTHER_VIEWS_DISAGREE)):.0f} % against other views"
+        f"{100 * np.mean(status[status > 0] == int(MarkStatus.OTHER_VIEWS_DISAGREE)):.0f} % against other views"
     ]
     bad = [name for k, name in enumerate(names) if given[k] and used[:, :, k].sum() < 0.5 * given[k]]
     if bad:

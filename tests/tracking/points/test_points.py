@@ -20,8 +20,8 @@ from tracking.adapting.scale_search import make_solver
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.observations.contours import Observation, observe
+from tracking.observations.marks import MarkStatus
 from tracking.observations.rasteriser import cast_masks
-from tracking.observations.sightings import PointStatus
 from tracking.points.believing import believe
 from tracking.points.files import read_image_points
 from tracking.points.following import steadied
@@ -133,12 +133,12 @@ def test_wrong_marks_are_told_from_right_ones() -> None:
     pixels[3, knee] = 5.0
     sightings = believe(rig(), seen(pose).views, pixels, sure(pixels))
     status = sightings.status
-    assert status[0, elbow] == PointStatus.OTHER_VIEWS_DISAGREE
-    assert (status[1:, elbow] == PointStatus.CONFIRMED).all()
-    assert (status[:, wrist] == PointStatus.CONTRADICTS_OUTLINES).all()
-    assert status[3, knee] == PointStatus.OFF_THE_SILHOUETTE
+    assert status[0, elbow] == MarkStatus.OTHER_VIEWS_DISAGREE
+    assert (status[1:, elbow] == MarkStatus.CONFIRMED).all()
+    assert (status[:, wrist] == MarkStatus.CONTRADICTS_OUTLINES).all()
+    assert status[3, knee] == MarkStatus.OFF_THE_SILHOUETTE
     assert set(zip(sightings.views, sightings.owner, strict=True)) == set(
-        zip(*np.nonzero(status == PointStatus.CONFIRMED), strict=True)
+        zip(*np.nonzero(status == MarkStatus.CONFIRMED), strict=True)
     )
     words = " ".join(marked_words(JOINTS, status[None]))
     assert "mostly dropped: left_wrist" in words

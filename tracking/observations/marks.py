@@ -7,10 +7,10 @@ from enum import IntEnum
 
 from calibration.foundation.arrays import Bools, Floats, Ints
 
-__all__ = ["PointStatus", "Sightings"]
+__all__ = ["MarkStatus", "Marks"]
 
 
-class PointStatus(IntEnum):
+class MarkStatus(IntEnum):
     """What became of a mark."""
 
     NOT_GIVEN = 0
@@ -22,8 +22,8 @@ class PointStatus(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Sightings:
-    """S sightings in one frame.
+class Marks:
+    """S marks in one frame.
 
     Attributes:
         owner: (S,) which named point.
@@ -33,7 +33,7 @@ class Sightings:
         confirmed: (S,) whether other cameras say the same.
         places: (P, 3) where the frames around put each point in space, mm, NaN where they do not; None before that is
             known. place_sigma: (P,) 1 sigma of it, mm.
-        status: (C, P) `PointStatus` of every mark, those that are not believed too.
+        status: (C, P) `MarkStatus` of every mark, those that are not believed too.
     """
 
     owner: Ints
