@@ -1,7 +1,8 @@
 """HDF5 files, our own and strangers': opened in one place that looks at all of one before anything is believed.
 
 HDF5 can point out of itself (external links, external storage, virtual datasets), and a stranger's file could so make
-this program read any other; and it can declare sizes that no disk holds. Both are refused here.
+this program read any other; it can declare sizes that no disk holds; and its heaps of strings can be damaged so that the
+library walks them for ever. All are refused here.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
+from calibration.foundation.string_heaps import check_string_heaps
 
 __all__ = ["create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
 
 _MOST_OBJECTS = 200_000
 _FREE_BYTES = 1 << 26
 """A dataset of this size may hold nothing but its fill value."""
+_LARGE = 1 << 24
+"""A dataset of more bytes is not searched for heaps of strings."""
 _MOST_PACKED = 1100
 """Deflate packs at most 1032 to 1: what declares more than that is not in the file."""
 
@@ -91,6 +95,7 @@ def open_hdf5(path: Path | str, what: str, *, remedy: str = "", look: bool = Tru
 def _look_through(file: h5py.File, source: Path) -> None:
     size = source.stat().st_size
     seen: set[object] = set()
+    numbers: list[tuple[int, int]] = []
     waiting: list[h5py.Group] = [file]
     while waiting:
         group = waiting.pop()
@@ -111,6 +116,10 @@ def _look_through(file: h5py.File, source: Path) -> None:
                 waiting.append(node)
             elif isinstance(node, h5py.Dataset):
                 _check_dataset(node, name, source, size)
+                offset, stored = node.id.get_offset(), node.id.get_storage_size()
+                if offset is not None and stored > _LARGE:
+                    numbers.append((offset, offset + stored))
+    check_string_heaps(source, file.id.get_create_plist().get_sizes()[1], numbers)
 
 
 def _check_dataset(node: h5py.Dataset, name: str, source: Path, size: int) -> None:

@@ -43,7 +43,7 @@ def damage(path: Path, rng: Rng) -> str:
     ways: list[Callable[[Path, Rng], str]] = [flip, flip, cut, splice, words, empty, swap]
     head = path.read_bytes()[:8]
     if head.startswith(b"\x89HDF"):
-        ways += [hdf5] * 8
+        ways += [hdf5] * 8 + [blocks] * 4
     elif head.startswith(b"VPG"):
         ways += [sealed] * 8
     elif head.startswith(b"PK"):
@@ -112,6 +112,23 @@ def sizes(path: Path, rng: Rng) -> str:
     content[at : at + width] = (value % 2 ** (8 * width)).to_bytes(width, str(rng.choice(["little", "big"])))  # type: ignore[arg-type]
     path.write_bytes(content)
     return f"{width} bytes at {at} set to {value}"
+
+
+def blocks(path: Path, rng: Rng) -> str:
+    """Write a huge or odd number into a block by which HDF5 finds its objects: heaps, trees, tables, headers."""
+    content = bytearray(path.read_bytes())
+    found = list(re.finditer(b"GCOL|TREE|SNOD|HEAP|OHDR|OCHK|FRHP|FHDB|FHIB|BTHD|BTLF|BTIN|FSHD|FSSE", content))
+    block = found[rng.integers(len(found))]
+    width = int(rng.choice([1, 2, 4, 8]))
+    at = block.end() + int(rng.integers(0, 256 // width)) * width
+    if rng.random() < 0.3:  # address of some block, by which the structure may lead to itself
+        width, value = 8, found[rng.integers(len(found))].start()
+    else:
+        value = int(rng.choice([0, 1, 2, 128, 255, 4096]))
+        value = int(rng.choice([value, 2 ** (8 * width) - 16, 2 ** (8 * width) - 1], p=[0.6, 0.2, 0.2]))
+    content[at : at + width] = (value % 2 ** (8 * width)).to_bytes(width, "little")
+    path.write_bytes(content)
+    return f"{block.group().decode()} at {block.start()}: {width} bytes at {at} set to {value}"
 
 
 def sealed(path: Path, rng: Rng) -> str:

@@ -50,6 +50,15 @@ def _array(name: str, value: object) -> Callable[[Path], None]:
     return damage
 
 
+def _heap_of_strings(path: Path) -> None:
+    """Give the first string a length that the library's walk of the heap turns into a step of nothing."""
+    content = bytearray(path.read_bytes())
+    place = content.find(b"GCOL")
+    assert place > 0
+    content[place + 24 : place + 32] = (2**64 - 16).to_bytes(8, "little")
+    path.write_bytes(content)
+
+
 FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "infinite weight": ("ik setup", _replaced("<weight>2", "<weight>-inf")),
     "weight that is none": ("ik setup", _replaced("<weight>2", "<weight>nan")),
@@ -74,6 +83,7 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "offsets of nobody": ("cmu table", _array("offsets", 3.0)),
     "letters that do not exist": ("cmu table", _array("channels", np.full(6, 0x7FFFFFFF, np.uint32).view("<U1"))),
     "absurd keypoint": ("image points", _replaced(r'"keypoints": \[\d[\d.]*', '"keypoints": [1e300')),
+    "heap of strings without an end": ("motion deeplabcut h5", _heap_of_strings),
     "clip beyond the end": ("cmu table", _array("first", [2])),
 }
 
