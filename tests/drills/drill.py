@@ -119,9 +119,9 @@ def drill(
         outcome: dict[str, Counter[str]] = {}
         for name, kind in (("kills", kills), ("headway", headway)):
             if counts.get(name):
-                if name == "headway":  # more frames, more steps: one for each kill
+                if name == "headway":  # more cameras and frames, more steps: one for each kill
                     sound, folder = Path(scratch) / "longer", Path(scratch) / "killed"
-                    cut_recording(sound, frames=2 * frames)
+                    cut_recording(sound, frames=2 * frames, cameras=8)
                     shutil.copytree(sound, folder)
                 outcome[name] = kind(folder, sound, ("run", "{}", "--until", until), counts[name], rng, note)
         for name, other in (("pairs", pairs), ("disks", disks)):

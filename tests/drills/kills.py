@@ -116,8 +116,10 @@ def _kill(running: Running, moment: float, which: signal.Signals, whom: str, rng
 
 
 def _kept(folder: Path) -> set[str]:
-    """Return the names of what a run has kept so far."""
-    return {str(path) for path in (folder / "results").rglob("*") if path.is_file() and path.name[0] != "."}
+    """Return the names of what a run has kept so far; folders may go while they are looked at."""
+    return {
+        str(Path(place) / name) for place, _, names in os.walk(folder / "results") for name in names if name[0] != "."
+    }
 
 
 def _other_bytes(folder: Path, sound: Path) -> str:

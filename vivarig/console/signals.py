@@ -24,11 +24,13 @@ def end_on_signals(who: str) -> None:
         return
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # one that comes in between waits, and is not lost
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _noticed)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(reading, who), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _noticed(number: int, frame: FrameType | None) -> None:

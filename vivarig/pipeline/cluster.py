@@ -25,6 +25,8 @@ __all__ = ["ClusterTrust", "DaskWorkers", "run_on_cluster"]
 
 _AT_ONCE = 16
 """Recordings that are coordinated at the same time."""
+_PATIENCE_S = 60.0
+"""How long a scheduler may take to answer: those of busy login nodes are slow."""
 
 
 class DaskWorkers:
@@ -122,7 +124,7 @@ def dask_workers(address: str, trust: ClusterTrust | None = None) -> Iterator[Da
     except ImportError:
         raise InputError("running on a cluster needs Dask: in the clone, pip install -e '.[cluster]'") from None
     try:
-        client = distributed.Client(address, timeout="20s", security=trust.security())
+        client = distributed.Client(address, timeout=_PATIENCE_S, security=trust.security())
     except OSError:
         certified = trust.certificates is not None
         way = f"or it does not take the certificates of {trust.certificates}" if certified else "start one"

@@ -13,7 +13,7 @@ import pytest
 from small_recordings import cut_recording, differences
 
 from calibration.foundation.errors import InputError
-from vivarig.pipeline import RunOptions, run_recording, tasks
+from vivarig.pipeline import RunOptions, cluster, run_recording, tasks
 from vivarig.pipeline.cluster import ClusterTrust, DaskWorkers, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
@@ -43,17 +43,17 @@ def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
     """The worker that takes the first part is killed in the middle of it; Dask gives the part to the other."""
     targets = copies(finished, tmp_path, 2)
     victims: list[int] = []
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
         submit = DaskWorkers.submit
 
         def deadly(self: DaskWorkers, function: Any, /, *args: Any) -> Any:
             if not victims and args[0] is tasks.part:
-                victims.append(next(iter(cluster.workers.values())).pid)
+                victims.append(next(iter(local.workers.values())).pid)
                 os.kill(victims[0], signal.SIGKILL)
             return submit(self, function, *args)
 
         monkeypatch.setattr(DaskWorkers, "submit", deadly)
-        outcomes = run_on_cluster([*targets, tmp_path / "none"], UNTIL, address=cluster.scheduler_address)
+        outcomes = run_on_cluster([*targets, tmp_path / "none"], UNTIL, address=local.scheduler_address)
     assert victims
     assert "no such file" in str(outcomes[tmp_path / "none"])
     for target in targets:
@@ -74,7 +74,9 @@ def certificates(folder: Path) -> Path:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates with openssl")
-def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(finished: Path, tmp_path: Path) -> None:
+def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (target,) = copies(finished, tmp_path, 1)
     ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
     names = {"ca_file": "ca.pem", "scheduler_cert": "cert.pem", "scheduler_key": "key.pem", "worker_cert": "cert.pem",
@@ -84,17 +86,19 @@ def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(finishe
     )
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, protocol="tls://", security=security
-    ) as cluster:
-        address = cluster.scheduler_address
+    ) as local:
+        address = local.scheduler_address
         assert address.startswith("tls://127.0.0.1:")
-        with pytest.raises(InputError, match="does not take the certificates"):
+        with monkeypatch.context() as patched, pytest.raises(InputError, match="does not take the certificates"):
+            patched.setattr(cluster, "_PATIENCE_S", 5.0)  # of one that never comes in
             run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(others))
         outcomes = run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(ours))
     assert isinstance(outcomes[target], list), outcomes[target]
     assert not differences(target, finished)
 
 
-def test_no_scheduler_is_said(finished: Path) -> None:
+def test_no_scheduler_is_said(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE_S", 2.0)
     with pytest.raises(InputError, match="no Dask scheduler answers"):
         run_on_cluster([finished], UNTIL, address="tcp://127.0.0.1:9")
 
