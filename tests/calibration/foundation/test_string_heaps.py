@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from calibration.foundation import string_heaps
+from calibration.foundation import hdf5_files
 from calibration.foundation.errors import InputError
 from calibration.foundation.hdf5_files import open_hdf5, words_of
 
@@ -75,9 +75,9 @@ def test_a_heap_is_found_over_the_edge_of_a_block(tmp_path: Path, monkeypatch: p
     place = _heaps(path)[-1]
     _set(path, place + 24, "<Q", 2**64 - 16)
     for before in range(5):
-        monkeypatch.setattr(string_heaps, "_BLOCK", place + before)
+        monkeypatch.setattr(hdf5_files, "_BLOCK", place + before)
         with pytest.raises(InputError, match=f"at byte {place} "):
-            string_heaps.check_string_heaps(path, 8, [])
+            hdf5_files.check_string_heaps(path, 8, [])
 
 
 def test_what_only_looks_like_a_heap_is_passed_over(tmp_path: Path) -> None:
@@ -94,5 +94,5 @@ def test_large_stretches_of_numbers_are_not_searched(tmp_path: Path) -> None:
     content[100:108], content[108:116] = b"GCOL\x01\0\0\0", struct.pack("<Q", 4096)
     path.write_bytes(content)
     with pytest.raises(InputError, match="at byte 100 "):
-        string_heaps.check_string_heaps(path, 8, [(4000, 5000)])
-    string_heaps.check_string_heaps(path, 8, [(4000, 9000), (50, 200)])
+        hdf5_files.check_string_heaps(path, 8, [(4000, 5000)])
+    hdf5_files.check_string_heaps(path, 8, [(4000, 9000), (50, 200)])
