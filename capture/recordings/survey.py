@@ -39,6 +39,7 @@ class Survey:
         boards: videos or folders of calibration boards.
         rigs: calibration files, with their formats.
         points: files that may hold 2D points.
+        projects: XMALab projects.
     """
 
     folder: Path
@@ -48,6 +49,7 @@ class Survey:
     boards: tuple[Path, ...]
     rigs: tuple[tuple[Path, RigFormat], ...]
     points: tuple[Path, ...]
+    projects: tuple[Path, ...] = ()
 
 
 def survey_folder(folder: Path) -> Survey:
@@ -57,6 +59,7 @@ def survey_folder(folder: Path) -> Survey:
     masks: list[Path] = []
     boards: list[Path] = []
     points: list[Path] = []
+    projects: list[Path] = []
     for path in _media(folder):
         words = path.relative_to(folder).as_posix()
         if _BOARDS.search(words):
@@ -74,6 +77,8 @@ def survey_folder(folder: Path) -> Survey:
             rigs.append((path, kind))
         elif path.suffix.lower() in _POINTS:
             points.append(path)
+        elif path.suffix.lower() == ".xma":
+            projects.append(path)
     # One file per camera (MayaCam, OpenCV): the folder is the calibration.
     for place in sorted({path.parent for path, _ in rigs}):
         whole = _rig_format(place)
@@ -83,9 +88,8 @@ def survey_folder(folder: Path) -> Survey:
         rigs = [(place, kind) for place in _folders(folder, _DEPTH - 1) if (kind := _rig_format(place)) is not None]
     # a still of the scene is a plate or nothing; footage is moving pictures
     moving = [path for path in footage if path.is_dir() or path.suffix.lower() in VIDEOS]
-    return Survey(
-        folder, _sorted(moving), _sorted(plates), _sorted(masks), _sorted(boards), tuple(rigs), _sorted(points)
-    )
+    lists = (_sorted(moving), _sorted(plates), _sorted(masks), _sorted(boards), tuple(rigs), _sorted(points))
+    return Survey(folder, *lists, _sorted(projects))
 
 
 def _rig_format(path: Path) -> RigFormat | None:

@@ -18,6 +18,7 @@ import trimesh
 from example_rigs import ring
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, SecondaryCaptureImageStorage, generate_uid
+from xmalab_example import write_xmalab_project
 
 import skeleton.bodies
 from calibration.boards.board import load_boards
@@ -34,6 +35,7 @@ from capture.recordings.image_stacks import open_stack
 from capture.recordings.masks import create_masks, mask_cameras, read_agreement, read_masks, user_masks
 from capture.recordings.recording import load_recording
 from capture.recordings.video import probe, read_frames, read_image, write_video
+from capture.recordings.xmalab_project import read_xmalab_project
 from capture.studio.films.simulation import load_plan
 from capture.studio.scene.truth import NamedPoints, Truth, load_truth, save_truth
 from skeleton.bodies import load_skeleton_toml
@@ -255,6 +257,16 @@ def _written(text: str) -> Callable[[Path], None]:
     return lambda path: path.write_text(text) and None
 
 
+def _xmalab_project(path: Path) -> None:
+    picture = path.with_name("01.png")
+    picture.write_bytes(cv2.imencode(".png", np.full((8, 8), 90, np.uint8))[1].tobytes())
+    films = {"left": "D:\\a.avi", "right": "D:\\b.avi"}
+    pictures = {name: [picture] for name in films}
+    cube = np.arange(24.0).reshape(8, 3)
+    write_xmalab_project(path, films, cube, pictures, markers={"a": np.ones((3, 2, 2))}, bones={"jaw": [1]})
+    picture.unlink()
+
+
 def _tables() -> None:
     cells = ",".join(f"{n}_cam{c}_{a}" for n in ("b1", "b2") for c in (1, 2) for a in "XY")
     matrix = "1,0,0,0,0,1,0,0,0,0,1,0,5,6,7,1"
@@ -273,6 +285,7 @@ def _tables() -> None:
     READERS["xmalab body"] = Reader(
         "a.csv", _written(f"{head}\n{matrix}\n{matrix}\n"), read_rigid_body, ("read_rigid_body",)
     )
+    READERS["xmalab project"] = Reader("a.xma", _xmalab_project, read_xmalab_project, ("read_xmalab_project",))
     READERS["xmalab deeplabcut"] = Reader("a.csv", _pixels_csv, read_deeplabcut, ("read_deeplabcut",))
     keypoints = {
         "images": [{"id": k, "file_name": f"{k}.png"} for k in range(3)],

@@ -8,43 +8,51 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.boards.session import open_session
+from calibration.boards.session import VIDEOS
 from calibration.cameras.rig import UNITS_MM, Rig, duplicate_cameras, rig_to_toml
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.rig_formats import ReadOptions, read_rig
 from calibration.solving.world_frame import moved_rig
+from capture.recordings.image_stacks import open_stack
 from capture.recordings.survey import Survey, camera_of, survey_folder
 from capture.recordings.video import VideoInfo, probe
+from capture.recordings.xmalab_project import read_xmalab_project
 from skeleton.bodies import BODIES
 from vivarig.calibration_stage.board_calibration import calibrate_session
+from vivarig.calibration_stage.board_guess import described_session
 from vivarig.calibration_stage.options import CalibrateOptions
 from vivarig.calibration_stage.uprightness import AXES, turned_up, upward
 from vivarig.commands.stage_arguments import real
 from vivarig.console.reporting import CommandReport
+from vivarig.xray.xmalab_folder import LaidOut, lay_out_project
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 
 HELP = (
-    "Look at a folder of videos (or images), plates, masks and a calibration of any program, and write recording.toml "
-    "and rig.toml, with comments. Says what it took for what, and what is missing. Nothing that is there is changed."
+    "Look at a folder of videos (or images), plates, masks and a calibration of any program, or an XMALab project, and "
+    "write recording.toml and rig.toml, with comments. Says what it took for what, and what is missing. Nothing that "
+    "is there is changed."
 )
 EXAMPLE = """  vivarig init mouse_07 --subject mouse
   vivarig init room_3 --subject human --rig Calib.toml --up y
+  vivarig init rat_xray --units mm          # an XMALab project (.xma) with its films
   vivarig run mouse_07"""
 
 
 _XRAY = re.compile(r"x-?ray|fluoro", re.IGNORECASE)
+_LIGHT = re.compile(r"light|video|visible", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class _Camera:
-    """One camera as it will be described: its name, its footage, plate and masks."""
+    """One camera as it will be described: its name, its footage, plate and masks; why it is one of X-ray, if it is."""
 
     name: str
     source: Path
-    plate: Path | None
-    masks: Path | None
+    plate: Path | None = None
+    masks: Path | None = None
+    xray: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--subject", metavar="NAME", help=f"{', '.join(BODIES)} or a subject folder (default: asked)")
     parser.add_argument("--rig", type=Path, metavar="FILE", help="calibration to take, if there are several")
     parser.add_argument("--units", choices=sorted(UNITS_MM), help="unit of its lengths, where it states none")
+    parser.add_argument("--trial", metavar="NAME", help="XMALab: which trial of the project, if there are several")
+    parser.add_argument(
+        "--square", type=real(above=0), metavar="MM",
+        help="ChArUco videos without a board.toml: side of a square; the rest of the board is told from the pictures",
+    )  # fmt: skip
     parser.add_argument("--up", choices=tuple(AXES), help="its upward axis (default: as its cameras stand)")
     parser.add_argument("--rate", type=real(above=0), metavar="HZ", help="frames per second (default: the videos')")
     parser.add_argument(
@@ -68,18 +81,29 @@ def run(args: argparse.Namespace) -> CommandReport:
     if (folder / "recording.toml").exists():
         raise InputError(f"{folder / 'recording.toml'} is there already; edit it, or move it away to begin anew")
     found = survey_folder(folder)
-    if not found.footage:
-        raise InputError(f"{folder}: no video and no folder of images found, three levels deep")
-    rig, said = _rig(found, args)
-    if rig is None and found.boards:
-        rig, said = _calibrated(found)
-    cameras = _cameras(found, rig, by_order=args.by_order)
-    infos = {camera.name: probe(camera.source) for camera in cameras}
-    rate = _rate(infos, args.rate)
-    subject = args.subject or _asked()
+    rig: Rig | None = None
+    named_rate: float | None = args.rate
+    if found.projects and args.rig is None:
+        laid = _project(found, args)
+        said, named_rate = list(laid.said), args.rate or laid.rate_hz
+        cameras = [
+            _Camera(name, film, xray="" if name in laid.light else "by the project")
+            for name, film in laid.films.items()
+        ]
+    else:
+        if not found.footage:
+            raise InputError(f"{folder}: no video and no folder of images found, three levels deep")
+        rig, said = _rig(found, args)
+        if rig is None and found.boards:
+            rig, said = _calibrated(found, args.square)
+        cameras = _cameras(found, rig, by_order=args.by_order)
+    infos = {camera.name: _info(camera) for camera in cameras}
+    rate = _rate(infos, named_rate)
+    xray_alone = all(camera.xray for camera in cameras)
+    subject = args.subject or (None if xray_alone else _asked())
     lines = [f"{folder}: {len(cameras)} cameras, {rate:g} frames per second", *(f"  {text}" for text in said)]
     lines += [f"  {_words(camera, infos[camera.name], folder)}" for camera in cameras]
-    missing = _missing(found, rig, cameras, infos, subject)
+    missing = [] if xray_alone and rig is None else _missing(found, rig, cameras, infos, subject)
     if rig is not None and not (folder / "rig.toml").exists():
         write_text(folder / "rig.toml", rig_to_toml(rig))
     write_text(folder / "recording.toml", _described(folder, cameras, rate, subject, rig))
@@ -91,6 +115,22 @@ def run(args: argparse.Namespace) -> CommandReport:
         lines.append(f"next: vivarig run {folder}")
     numbers = {"cameras": [camera.name for camera in cameras], "rate_hz": rate, "subject": subject, "missing": missing}
     return CommandReport(lines, numbers, not missing, "; ".join(missing))
+
+
+def _project(found: Survey, args: argparse.Namespace) -> LaidOut:
+    """Lay out the one XMALab project of the folder."""
+    if len(found.projects) > 1:
+        names = ", ".join(path.name for path in found.projects)
+        raise InputError(f"{found.folder}: several XMALab projects ({names}); keep the one that is meant in the folder")
+    return lay_out_project(read_xmalab_project(found.projects[0]), found.folder, args.trial, args.units)
+
+
+def _info(camera: _Camera) -> VideoInfo:
+    """Return length, rate and size; X-ray films come as TIFF and DICOM too."""
+    if camera.xray and camera.source.suffix.lower() not in VIDEOS:
+        stack = open_stack(camera.source)
+        return VideoInfo(len(stack), None, stack.size, colour=False)
+    return probe(camera.source)
 
 
 def _rig(found: Survey, args: argparse.Namespace) -> tuple[Rig | None, list[str]]:
@@ -116,10 +156,10 @@ def _rig(found: Survey, args: argparse.Namespace) -> tuple[Rig | None, list[str]
     return rig, said
 
 
-def _calibrated(found: Survey) -> tuple[Rig | None, list[str]]:
-    """Calibrate from board footage that lies in the folder with a description of its board; None without one."""
+def _calibrated(found: Survey, square_mm: float | None) -> tuple[Rig | None, list[str]]:
+    """Calibrate from board footage that lies in the folder; None where nothing tells which board it is."""
     try:
-        session = open_session(found.folder)
+        session = described_session(found.folder, found.boards, square_mm)
     except InputError as error:
         return None, [f"board footage, but no calibration from it: {error}"]
     outcome, output = calibrate_session(session.folder, CalibrateOptions())
@@ -150,7 +190,18 @@ def _cameras(found: Survey, rig: Rig | None, *, by_order: bool) -> list[_Camera]
         taken = dict(zip(names, found.footage, strict=True))
     plates = {camera_of(path, found.folder, names): path for path in found.plates}
     masks = {camera_of(path, found.folder, names): path for path in found.masks}
-    return [_Camera(name, taken[name], plates.get(name), masks.get(name)) for name in names if name in taken]
+    of_xmalab = found.rigs and found.rigs[0][1].name.startswith("mayacam")
+    kinds = {name: _xray(name, of_xmalab=bool(of_xmalab)) for name in taken}
+    return [
+        _Camera(name, taken[name], plates.get(name), masks.get(name), kinds[name]) for name in names if name in taken
+    ]
+
+
+def _xray(name: str, *, of_xmalab: bool) -> str:
+    """Say why a camera is one of X-ray, empty if it is not: its name, or a calibration that XMALab wrote."""
+    if _XRAY.search(name):
+        return "by its name"
+    return 'calibrated by XMALab; write "light" if it is not' if of_xmalab and not _LIGHT.search(name) else ""
 
 
 def _rate(infos: dict[str, VideoInfo], given: float | None) -> float:
@@ -199,12 +250,12 @@ def _missing(
             f"cameras '{one}' and '{other}' have one and the same pose in the calibration: one of them is wrong"
             for one, other in duplicate_cameras(rig)
         ]
-        stands = upward(rig)
+        stands = "z" if all(camera.xray for camera in cameras) else upward(rig)
         if stands is None:
             said.append("the cameras do not tell which way is up; z is taken for up: say otherwise with --up")
         elif stands != "z":
             said.append(f"as the cameras stand, {stands} points up in rig.toml and not z: floor and gait will be wrong")
-    if subject is None:
+    if subject is None and not all(camera.xray for camera in cameras):
         said.append(f'no subject; add a line like subject = "mouse" ({", ".join(BODIES)}) to recording.toml')
     return said
 
@@ -231,10 +282,15 @@ def _described(folder: Path, cameras: list[_Camera], rate: float, subject: str |
         f"rate_hz = {rate:g}",
         f"subject = {_quoted(subject)}"
         if subject
-        else '# subject = "mouse"        # mouse, rat, human or a subject folder',
+        else '# subject = "mouse"        # mouse, rat, human or a subject folder; X-ray alone needs none',
     ]
-    lines.append('rig = "rig.toml"' if rig is not None else "# rig.toml is missing: make it with `vivarig calibrate`")
-    if not any(camera.plate for camera in cameras):
+    if rig is not None:
+        lines.append('rig = "rig.toml"')
+    elif all(camera.xray for camera in cameras):
+        lines.append("# `vivarig run` calibrates from calibration/xray; its rig goes to results/xray/rig.toml")
+    else:
+        lines.append("# rig.toml is missing: make it with `vivarig calibrate`")
+    if not all(camera.xray for camera in cameras) and not any(camera.plate for camera in cameras):
         lines.append("# No picture of the empty scene was found; it is learnt from the recording itself.")
     for camera in cameras:
         key = "images" if camera.source.is_dir() else "video"
@@ -243,8 +299,8 @@ def _described(folder: Path, cameras: list[_Camera], rate: float, subject: str |
             f"[cameras.{_quoted(camera.name)}]",
             f"{key} = {_quoted(camera.source.relative_to(folder).as_posix())}",
         ]
-        if _XRAY.search(camera.name):
-            lines.append('kind = "xray"   # by its name')
+        if camera.xray:
+            lines.append(f'kind = "xray"   # {camera.xray}')
         for what, path in (("background", camera.plate), ("masks", camera.masks)):
             if path is not None:
                 lines.append(f"{what} = {_quoted(path.relative_to(folder).as_posix())}")

@@ -10,7 +10,7 @@ from capture.recordings.recording import load_recording
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.lock import results_lock
 from vivarig.xray.calibrate import calibrate
-from vivarig.xray.recording import XrayFolder
+from vivarig.xray.recording import BONES, LABELS, XrayFolder
 from vivarig.xray.track import track
 from vivarig.xray.triangulate import triangulate
 from vivarig.xray.undistort import undistort
@@ -43,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="calibrate: camera,position,bead,x,y of some beads, where the cube looks alike from two sides",
     )
     parser.add_argument(
-        "--start", type=Path, metavar="CSV", help="track: XMALab 2D points; its first labelled frame starts the beads"
+        "--start",
+        type=Path,
+        metavar="CSV",
+        help="track: XMALab 2D points; the first of its frames with most beads starts them (default: labels.csv of the"
+        " session, or found)",
     )
     parser.add_argument("--corrections", type=Path, metavar="CSV", help="track: XMALab 2D points that are kept exactly")
     parser.add_argument("--one-based", action="store_true", help="track: those files count pixels from 1")
@@ -55,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bones",
         type=Path,
         metavar="CSV",
-        help="triangulate: lines 'bead,bone' (default: found from rigid groups); bones named like segments of the body"
-        " hold them in `vivarig skeleton`",
+        help="triangulate: lines 'bead,bone' (default: bones.csv of the session, or found from rigid groups); bones "
+        "named like segments of the body hold them in `vivarig skeleton`",
     )
     parser.add_argument(
         "--names", type=Path, metavar="CSV", help="triangulate: lines 'bead,new name', to rename beads found by itself"
@@ -85,7 +89,7 @@ def _step(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
         return track(
             folder,
             cameras=args.cameras.split(",") if args.cameras else None,
-            start=args.start,
+            start=args.start or folder.given(LABELS),
             corrections=args.corrections,
             one_based=args.one_based,
             y_up=args.y_up,
@@ -93,5 +97,10 @@ def _step(args: argparse.Namespace, folder: XrayFolder) -> CommandReport:
             polarity=polarity,
         )
     return triangulate(
-        folder, names=args.names, bones=args.bones, method=args.filter, cutoff_hz=args.cutoff, max_gap=args.max_gap
+        folder,
+        names=args.names,
+        bones=args.bones or folder.given(BONES),
+        method=args.filter,
+        cutoff_hz=args.cutoff,
+        max_gap=args.max_gap,
     )

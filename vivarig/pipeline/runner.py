@@ -21,6 +21,7 @@ from vivarig.jobs.fingerprints import Ledger, digest_of_inputs
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.jobs.lock import results_lock
 from vivarig.mending.unedited import FILES
+from vivarig.pipeline.bead_run import run_beads, xray_alone
 from vivarig.pipeline.edited import EditsInRun
 from vivarig.pipeline.plans import plan_as_before, plan_with, record
 from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
@@ -135,8 +136,10 @@ def run_recording(
     for name, number in (("workers", chosen.workers), ("part_frames", chosen.part_frames)):
         if number is not None and number < 1:
             raise InputError(f"{name} must be at least 1, got {number}")
-    recording.need_rig()
     tell = on_stage or (lambda stage, text: None)
+    if xray_alone(recording):
+        return _bead_outcomes(recording, chosen, tell)
+    recording.need_rig()
     with results_lock(recording.results):
         ledger = Ledger(recording.results)
         job = _planned(recording, chosen, stages, ledger, tell)
@@ -185,6 +188,19 @@ def run_recording(
         took = [sum(getattr(one, key) for one in spent[name]) for key in ("seconds", "cpu_seconds")]
         outcomes.append(StageOutcome(name, status, took[0], took[1], reports[name], ledger.reason(name)))
     return outcomes
+
+
+def _bead_outcomes(recording: Recording, options: RunOptions, tell: Callable[[str, str], None]) -> list[StageOutcome]:
+    """Run the steps of a recording of X-ray cameras alone, which have no options here."""
+    if options.until != "report" or options.stage_options or options.changes or options.again:
+        raise InputError(
+            f"{recording.folder}: X-ray cameras alone: --until, --set and --again are of light cameras; the steps with "
+            "their options are `vivarig xray undistort`, `calibrate`, `track` and `triangulate`"
+        )
+    return [
+        StageOutcome(name, status, seconds, seconds, report, reason)
+        for name, status, seconds, report, reason in run_beads(recording, tell)
+    ]
 
 
 def run_job(

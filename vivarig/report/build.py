@@ -17,6 +17,7 @@ from capture.recordings.recording import Recording
 from skeleton.analysis.cycles import CycleCurve, cycles_table
 from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
+from vivarig.report.bead_report import build_bead_report
 from vivarig.report.explorer import add_explorer
 from vivarig.report.gait_section import add_gait
 from vivarig.report.modes_section import add_modes
@@ -43,6 +44,8 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     findings = load_findings(recording)
     if findings.frames == 0:
         raise InputError(f"{recording.folder}: no results yet; run `vivarig run {recording.folder.name}` first")
+    if findings.beads is not None and findings.silhouettes is None and findings.skeleton is None:
+        return build_bead_report(findings, path)
     page = Page(f"{recording.name}: motion capture report")
     scores = _scores(findings)
     stretches = find_stretches(findings.track, recording.rate_hz) if findings.track is not None else []

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.result_files import open_results
+from capture.recordings.recording import Recording
 from vivarig.report.motion import MotionCurves
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri
@@ -19,7 +20,7 @@ from vivarig.results.findings import Findings
 from vivarig.results.stretches import Stretch
 from vivarig.results.vertex_limbs import nearest_markers
 
-__all__ = ["add_explorer"]
+__all__ = ["add_explorer", "explorer_plot", "explorer_points", "show_explorer"]
 
 _POINTS = 4_000
 """Values of a curve at most; of longer ones the least and the greatest of each short stretch are kept."""
@@ -45,15 +46,31 @@ _STAGE = """
 
 def add_explorer(page: Page, findings: Findings, curves: MotionCurves | None, stretches: Sequence[Stretch]) -> None:
     """Add plots, body and images that share one frame; without scripts, the strip of images alone."""
-    strip = _strip(findings, stretches)
+    show_explorer(
+        page, findings.recording, findings.frames, _strip(findings, stretches), _plots(findings, curves),
+        _body(findings), _surface(findings), _stretches_of(findings),
+    )  # fmt: skip
+
+
+def show_explorer(
+    page: Page,
+    recording: Recording,
+    frames: int,
+    strip: Sequence[tuple[int, str]],
+    plots: Sequence[dict[str, Any]],
+    body: dict[str, Any] | None,
+    surface: dict[str, Any] | None = None,
+    trust: str = "",
+) -> None:
+    """Add the explorer of so many frames: images by frame, plots, points in space, their surface, trust of frames."""
     data: dict[str, Any] = {
-        "frames": findings.frames,
-        "rate": findings.recording.rate_hz,
-        "trust": _stretches_of(findings),
-        "plots": _plots(findings, curves),
+        "frames": frames,
+        "rate": recording.rate_hz,
+        "trust": trust,
+        "plots": list(plots),
         "strip": [{"frame": frame} for frame, _ in strip],  # the pictures themselves stand in the page
-        "body": _body(findings),
-        "surface": _surface(findings),
+        "body": body,
+        "surface": surface,
     }
     # "<" never stands in a page's script as it is: "</script>" in a name would end it
     page.data = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
@@ -94,7 +111,9 @@ def thinned(values: Floats) -> tuple[Floats, Floats]:
     return np.stack([edges[:-1], middle], axis=1).ravel().astype(float), np.stack([low, high], axis=1).ravel()
 
 
-def _plot(title: str, unit: str, curves: Mapping[str, Floats], *, one_at_a_time: bool = False) -> dict[str, Any]:
+def explorer_plot(
+    title: str, unit: str, curves: Mapping[str, Floats], *, one_at_a_time: bool = False
+) -> dict[str, Any]:
     packed = {name: thinned(values) for name, values in curves.items()}
     frames = next(iter(packed.values()))[0]
     return {
@@ -113,18 +132,18 @@ def _plots(findings: Findings, curves: MotionCurves | None) -> list[dict[str, An
         overlap = {"all cameras": findings.track.agreement}
         if findings.track.overlap is not None and findings.silhouettes is not None:
             overlap |= dict(zip(findings.silhouettes.names, findings.track.overlap.T, strict=False))
-        plots.append(_plot("Overlap of the tracked surface with the silhouettes", "IoU", overlap))
+        plots.append(explorer_plot("Overlap of the tracked surface with the silhouettes", "IoU", overlap))
     if curves is not None:
-        plots.append(_plot("1 sigma of the joints, median", "mm", {"sigma": curves.sigma}))
+        plots.append(explorer_plot("1 sigma of the joints, median", "mm", {"sigma": curves.sigma}))
         if curves.angles:
             degrees = {name.replace("_", " "): np.degrees(values) for name, values in curves.angles.items()}
-            plots.append(_plot("Joint angles, 180 is straight", "degrees", degrees, one_at_a_time=True))
+            plots.append(explorer_plot("Joint angles, 180 is straight", "degrees", degrees, one_at_a_time=True))
     if findings.silhouettes is not None and np.isfinite(findings.silhouettes.agreement).any():
         agreement = findings.silhouettes.agreement.astype(float).T
         between = dict(zip(findings.silhouettes.names, agreement, strict=True))
-        plots.append(_plot("Agreement of the silhouettes with images and other views", "IoU", between))
+        plots.append(explorer_plot("Agreement of the silhouettes with images and other views", "IoU", between))
     if findings.hull is not None:
-        plots.append(_plot("Volume of the visual hull", "ml", {"volume": findings.hull.volume / 1000}))
+        plots.append(explorer_plot("Volume of the visual hull", "ml", {"volume": findings.hull.volume / 1000}))
     return plots
 
 
@@ -145,13 +164,18 @@ def _body(findings: Findings) -> dict[str, Any] | None:
     skeleton = findings.skeleton
     if skeleton is None:
         return None
-    frames = _chosen(len(skeleton.positions), _POSES)
+    return explorer_points(skeleton.positions, skeleton.joint_names, skeleton.parents, skeleton.joint_trust)
+
+
+def explorer_points(positions: Floats, names: Sequence[str], parents: Ints, trust: Ints) -> dict[str, Any]:
+    """Pack named points (T, P, 3) in space with the point that each hangs on (-1: none) and their trust (T, P)."""
+    frames = _chosen(len(positions), _POSES)
     return {
         "frames": _packed(frames, "<i4"),
-        "names": [name.replace("_", " ") for name in skeleton.joint_names],
-        "parents": skeleton.parents.tolist(),
-        "trust": _packed(skeleton.joint_trust[frames], "u1"),
-        **_places(np.asarray(skeleton.positions[frames])),
+        "names": [name.replace("_", " ") for name in names],
+        "parents": parents.tolist(),
+        "trust": _packed(trust[frames], "u1"),
+        **_places(np.asarray(positions[frames])),
     }
 
 

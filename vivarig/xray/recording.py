@@ -3,6 +3,8 @@
 calibration/xray/grid/CAMERA.png      image of the undistortion grid (or a folder CAMERA/ of several over time)
 calibration/xray/cube/CAMERA/NN.png   images of the bead cube; NN numbers its positions, the same for all cameras
 calibration/xray/cube.csv             X,Y,Z[,name] of the cube's beads
+calibration/xray/labels.csv           XMALab 2D points that start and name the beads, if any
+calibration/xray/bones.csv            lines bead,bone, if any
 results/xray/                         maps, rig, pictures
 """
 
@@ -25,7 +27,9 @@ from capture.recordings.image_stacks import ImageStack, open_stack
 from capture.recordings.recording import Recording
 from capture.recordings.video import image_files
 
-__all__ = ["RecordingClip", "XrayFolder", "open_clip", "write_picture"]
+__all__ = ["BONES", "LABELS", "RecordingClip", "XrayFolder", "open_clip", "write_picture"]
+
+LABELS, BONES = "labels.csv", "bones.csv"
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,10 @@ class XrayFolder:
     def rig(self) -> Rig:
         """Return the rig that `xray calibrate` made, or else the recording's own."""
         return load_rig(self.rig_file) if self.rig_file.is_file() else self.recording.need_rig()
+
+    def given(self, name: str) -> Path | None:
+        """Return a file of the session that may be there, such as its labels or bones."""
+        return self.session / name if (self.session / name).is_file() else None
 
     def grid_images(self, camera: str) -> list[Path]:
         """Return the grid image of a camera, or several over time."""

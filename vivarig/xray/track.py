@@ -41,7 +41,7 @@ def track(
     Args:
         folder: of the recording.
         cameras: views to use (None: the X-ray ones).
-        start: XMALab 2D points whose first labelled frame starts the beads (None: found).
+        start: XMALab 2D points whose first frame with most labels starts the beads (None: found).
         corrections: XMALab 2D points that are kept exactly.
         one_based: those files count pixels from 1.
         y_up: in those files y grows upwards.
@@ -90,12 +90,12 @@ class _Start:
 
 
 def _start(path: Path, convention: PixelConvention, views: int, frames: int) -> _Start:
-    """Return the first labelled frame of a file."""
+    """Return the first frame of a file that has the most labels: a bead without one there could not start."""
     beads, labelled = _labels(path, convention, views, frames)
-    seen = np.isfinite(labelled[..., 0]).any(axis=(1, 2))
+    seen = np.isfinite(labelled[..., 0]).sum(axis=(1, 2))
     if not seen.any():
         raise InputError(f"{path}: no labelled frame")
-    frame = int(np.flatnonzero(seen)[0])
+    frame = int(np.argmax(seen))
     return _Start(beads, frame, labelled[frame])
 
 

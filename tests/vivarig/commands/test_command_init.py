@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.boards.board import load_boards
 from calibration.cameras.rig import load_rig, save_rig
 from calibration.rig_formats import write_rig
 from calibration.solving.world_frame import moved_rig
@@ -105,17 +106,22 @@ def test_a_size_that_does_not_fit_is_named(filmed: Path, capsys: pytest.CaptureF
 def test_board_videos_in_the_folder_are_calibrated_from(
     filmed: Path, sample_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only videos and ChArUco videos: cameras as high above the floor, and as far apart, as they are, to 1 mm."""
+    """Only videos and ChArUco videos, nothing about the board: cameras as high and far apart as they are, to 1 mm."""
     (filmed / "calibration.toml").unlink()
     boards = filmed / "calibration"
     (boards / "floor").mkdir(parents=True)
     source = sample_data / "mouse" / "calibration"
-    shutil.copy(source / "board.toml", boards)
     for name in ("cam01", "cam02", "cam03", "cam04"):
         shutil.copy(source / f"{name}.mp4", boards)
         shutil.copy(source / "floor" / f"{name}.mp4", boards / "floor")
-    assert main(["init", str(filmed), "--subject", "mouse"]) == 0
+    assert main(["init", str(filmed), "--subject", "mouse"]) == 1
+    assert f"give the side of a square: vivarig init {filmed} --square MM" in capsys.readouterr().out
+    (filmed / "recording.toml").unlink()
+    assert main(["init", str(filmed), "--subject", "mouse", "--square", "14"]) == 0
     assert "calibrated from" in capsys.readouterr().out
+    (board,) = load_boards(boards / "board.toml")
+    assert (board.columns, board.rows, board.dictionary, board.square_mm) == (7, 5, "DICT_4X4_50", 14.0)
+    assert board.marker_mm == pytest.approx(10.5, abs=0.5)
     made, truth = load_recording(filmed).need_rig(), load_rig(sample_data / "mouse" / "rig.toml")
     found, wanted = (np.stack([rig[name].centre for name in made.names]) for rig in (made, truth))
     assert np.abs(found[:, 2] - wanted[:, 2]).max() < 1.0

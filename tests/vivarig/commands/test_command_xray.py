@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import tifffile
+from xmalab_example import write_xmalab_project
 
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig, save_rig
@@ -211,3 +213,59 @@ def test_one_xray_view_and_one_light_camera(recording: Path, capsys) -> None:
     assert main(["xray", "triangulate", str(recording)]) == 0
     _, points = read_points_3d(recording / "results" / "xray" / "points_3d.csv")
     assert np.nanmedian(np.linalg.norm(points - motion(), axis=-1)) < 0.05
+
+
+@pytest.fixture
+def project(tmp_path: Path, recording: Path) -> Path:
+    """The same bone as an XMALab project on disk: films, and project.xma with cube, markers and one rigid body."""
+    folder = tmp_path / "xmalab"
+    (folder / "films").mkdir(parents=True)
+    shutil.move(recording / "left.tif", folder / "films" / "trial_left.tif")
+    shutil.move(recording / "right", folder / "films" / "right")
+    films = {"left": "D:\\lab\\films\\trial_left.tif", "right": "\n".join(
+        f"D:\\lab\\films\\right\\{t:03d}.png" for t in range(FRAMES))}  # fmt: skip
+    at = np.stack([c.project(motion()) for c in CAMERAS], axis=1)  # (T, C, 4, 2)
+    at[0, :, 2] = np.nan  # not marked in the first frame: the second is where all start
+    markers = {f"bead {'abcd'[b]}": at[:, :, b] for b in range(4)}
+    pictures = {name: [cube_file(recording, name)] for name in ("left", "right")}
+    write_xmalab_project(folder / "p.xma", films, CUBE, pictures, markers=markers, bones={"jaw": [1, 2, 3, 4]})
+    return folder
+
+
+def test_an_xmalab_project_becomes_a_report_with_two_commands(project: Path, capsys) -> None:
+    """No file by hand; cube in centimetres, markers and bone by their names, beads where they are."""
+    assert main(["init", str(project)]) == 0
+    assert "cube of 32 beads" in (out := capsys.readouterr().out) and "centimetres" in out and "bones: jaw" in out
+    assert main(["run", str(project)]) == 0
+    names, found = read_points_3d(project / "results" / "xray" / "points_3d.csv")
+    assert names == ("bead_a", "bead_b", "bead_c", "bead_d")
+    apart, truth = (np.linalg.norm(points[:, :1] - points[:, 1:], axis=2) for points in (found, motion()))
+    assert np.abs(apart - truth).max() < 0.2
+    page = (project / "results" / "report.html").read_text()
+    assert "X-ray bead report" in page and "Can I trust this?" in page and "bead_c - bead_d" in page
+    capsys.readouterr()
+    assert main(["run", str(project)]) == 0
+    assert capsys.readouterr().out.count("kept from before") == 4
+    assert main(["run", str(project), "--set", "hull.voxel=2"]) == 2
+    assert "X-ray cameras alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words", "message"),
+    [
+        (lambda f: (f / "films" / "trial_left.tif").unlink(), [], "trial_left.tif, the film of camera 'left', is not"),
+        (
+            lambda f: (f / "p.xma").write_bytes((f / "p.xma").read_bytes()[:900]),
+            [],
+            "not an XMALab project",
+        ),
+        (lambda f: shutil.copy(f / "p.xma", f / "q.xma"), [], "several XMALab projects (p.xma, q.xma)"),
+        (lambda f: None, ["--trial", "b"], "no trial 'b'; there are trial"),
+    ],
+)
+def test_a_project_that_cannot_be_laid_out_is_one_line(project: Path, capsys, spoil, words, message) -> None:
+    spoil(project)
+    assert main(["init", str(project), *words]) == 2
+    said = capsys.readouterr().err.strip()
+    assert message in said and len(said.splitlines()) == 1
+    assert not (project / "recording.toml").exists() and not (project / "calibration").exists()

@@ -73,13 +73,13 @@ document.body.classList.add("js");
     if (!set) return null;
     const at = shorts(set.at), frames = wholes(set.frames), per = at.length / frames.length;
     return { frames, count: per / 3, read(k, out) {
-      let whole = true;
+      let any = false; // points that are missing are not drawn
       for (let i = 0; i < per; i++) {
         const v = at[k * per + i];
-        if (v === 65535) whole = false;
-        out[i] = set.low[i % 3] + v * set.step;
+        out[i] = v === 65535 ? NaN : set.low[i % 3] + v * set.step;
+        any ||= v !== 65535;
       }
-      return whole;
+      return any;
     } };
   }
   const body = placed(data.body), surface = placed(data.surface);
@@ -95,8 +95,8 @@ document.body.classList.add("js");
     let reach = 0;
     for (let a = 0; a < 3; a++) {
       let low = Infinity, high = -Infinity;
-      for (let i = a; i < points.length; i += 3) { low = Math.min(low, points[i]); high = Math.max(high, points[i]); }
-      reach = Math.max(reach, high - low);
+      for (let i = a; i < points.length; i += 3) if (isFinite(points[i])) { low = Math.min(low, points[i]); high = Math.max(high, points[i]); }
+      if (high > low) reach = Math.max(reach, high - low);
     }
     return reach || 1;
   }
@@ -114,7 +114,13 @@ document.body.classList.add("js");
     shown = [];
     if (!hasBody && !hasSkin) { pen.fillStyle = "#777"; pen.font = "14px system-ui"; pen.fillText("not tracked here", 14, 24); return; }
     const points = hasBody ? joints : skin, middle = [0, 0, 0];
-    for (let i = 0; i < points.length; i++) middle[i % 3] += points[i] / (points.length / 3);
+    let count = 0;
+    for (let i = 0; i < points.length; i += 3) {
+      if (!isFinite(points[i])) continue;
+      count++;
+      for (let a = 0; a < 3; a++) middle[a] += points[i + a];
+    }
+    for (let a = 0; a < 3; a++) middle[a] /= count;
     const cy = Math.cos(view.yaw), sy = Math.sin(view.yaw), cp = Math.cos(view.pitch), sp = Math.sin(view.pitch);
     const scale = (0.62 * view.zoom * Math.min(w, h)) / reach;
     const see = (x, y, z) => {
