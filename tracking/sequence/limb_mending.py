@@ -27,6 +27,8 @@ OWN = 0.3
 """Overlap that a limb of a rodent may cost to be explained better itself, of what it is explained better by."""
 LONGEST_WAIT = 15
 """Frames, at most, until a limb that was looked for in vain is looked for again."""
+WORSE = 1.5
+"""Times as badly explained as after a search in vain: then a limb is looked for at once."""
 
 
 def better(first: FrameFit, second: FrameFit) -> FrameFit:
@@ -55,26 +57,33 @@ class LimbMender:
         posture = solver.posture
         self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._vain = np.zeros(count)
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
 
     def forget(self) -> None:
         """Begin afresh: no search was in vain yet."""
-        self._wait[:], self._left[:] = 0, 0
+        self._wait[:], self._left[:], self._vain[:] = 0, 0, 0.0
 
     def mended(self, observation: Observation, fit: FrameFit) -> FrameFit:
         """Look for the limbs that the silhouettes of a frame by itself contradict."""
         self.forget()
         return self.mend(observation, fit)
 
-    def mend(self, observation: Observation, fit: FrameFit, beside: FrameFit | None = None) -> FrameFit:
-        """Look for the limbs that the silhouettes contradict, worst first: as in the frame beside, and anew."""
+    def mend(self, observation: Observation, fit: FrameFit, beside: tuple[FrameFit, Floats] | None = None) -> FrameFit:
+        """Look for the limbs that the silhouettes contradict, worst first.
+
+        They are tried as in the frame beside (its fit, and how badly each limb is explained there) where that explains
+        them better, and anew; ever more rarely while what is found is contradicted too.
+        """
         bad = self._badness(observation, fit)
         for limb in map(int, np.argsort(-bad, kind="stable")):
             if bad[limb] < self._doubt:
                 break
-            starts = [] if beside is None else [self.evidence.limbs.moved(fit.pose, limb, beside.pose)]
+            starts = []
+            if beside is not None and beside[1][limb] < max(self._doubt, bad[limb] / 2.0):
+                starts.append(self.evidence.limbs.moved(fit.pose, limb, beside[0].pose))
             self._left[limb] -= 1
-            anew = self._left[limb] < 0
+            anew = self._left[limb] < 0 or bad[limb] > WORSE * self._vain[limb]
             if anew:
                 starts += self.search.propose(
                     observation, fit.pose, limb, HEAD_STARTS if limb == self._head else STARTS
@@ -84,12 +93,13 @@ class LimbMender:
                 # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
                 if self._shown(observation, trial, limb) >= HIDE * shown:
                     best = self._better(observation, best, trial, limb)
-            if anew:
-                self._wait[limb] = 0 if best is not fit else min(2 * int(self._wait[limb]) + 1, LONGEST_WAIT)
-                self._left[limb] = self._wait[limb]
             if best is not fit:
                 fit = best
                 bad = np.minimum(bad, self._badness(observation, fit))
+            if anew:
+                in_vain = bad[limb] >= self._doubt
+                self._wait[limb] = min(2 * int(self._wait[limb]) + 1, LONGEST_WAIT) if in_vain else 0
+                self._left[limb], self._vain[limb] = self._wait[limb], bad[limb]
         return fit
 
     def repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
@@ -98,10 +108,12 @@ class LimbMender:
         self.forget()
         for way in (1, -1):
             for frame in range(len(fits))[::way]:
-                fit, beside = fits[frame], frame - way
-                if fit is None or not 0 <= beside < len(fits):
+                fit, near = fits[frame], frame - way
+                if fit is None or not 0 <= near < len(fits):
                     continue
-                found = self.mend(observe(frame), fit, fits[beside])
+                other = fits[near]
+                beside = None if other is None else (other, self._badness(observe(near), other))
+                found = self.mend(observe(frame), fit, beside)
                 improved |= found is not fit
                 fits[frame] = found
         return improved

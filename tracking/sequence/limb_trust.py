@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -61,6 +62,8 @@ SHOWN = 2.0
 """Views that show a limb apart from the rest, below which it is hidden."""
 UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
+BETWEEN = 3
+"""Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 REACH = 250.0
 """How far off a limb is that is explained by nothing, thousandths of the size: what doubt adds to its sigma."""
 
@@ -96,6 +99,12 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
     mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < limits.ambiguous, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    for limb in range(1, record.bad.shape[1]):
+        doubted = np.flatnonzero(trust[:, limb])
+        for before, after in pairwise(doubted):
+            if 1 < after - before <= BETWEEN + 1:
+                trust[before + 1 : after, limb] = int(Trust.DOUBTFUL)
+                reason[before + 1 : after, limb] = reason[before, limb]
     return trust, reason
 
 

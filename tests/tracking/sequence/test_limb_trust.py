@@ -96,3 +96,13 @@ def test_a_rodents_limits_are_wider_but_a_strained_head_is_not_believed() -> Non
         record = with_one(good(), **changed)
         assert judge_limbs(record, unit=UNIT, limits=limits)[0][1, 1] == Trust.DOUBTFUL, changed
     assert limb_doubt(with_one(good(), lead=-0.5), unit=UNIT, limits=limits)[1, 1] > 50
+
+
+def test_a_limb_is_not_believed_for_a_moment_between_two_doubts() -> None:
+    record = LimbRecord(**{key: np.repeat(values[:1], 12, axis=0) for key, values in good().rows().items()})
+    rows = record.rows()
+    for frame in (2, 5, 11):
+        rows["residual"][frame, 1] = 25.0
+    trust, reason = judge_limbs(LimbRecord(**rows), unit=UNIT)
+    assert np.flatnonzero(trust[:, 1]).tolist() == [2, 3, 4, 5, 11]
+    assert (reason[2:6, 1] == Reason.OUTLINE_OFF).all()
