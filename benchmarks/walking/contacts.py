@@ -132,7 +132,7 @@ def cmu_scores() -> dict[str, float]:
         if path.stem[:2] not in ("07", "08", "35"):
             continue
         motion = read_bvh(path, unit_mm=25.4 / 0.45, drop_first=True)
-        places = motion.poses()[0][..., [0, 2, 1]] * np.array([1.0, -1.0, 1.0])
+        places = _without_setup(motion.poses()[0][..., [0, 2, 1]] * np.array([1.0, -1.0, 1.0]))
         feet = {
             side: places[:, [motion.names.index(f"{side}Foot"), motion.names.index(f"{side}ToeBase")]]
             for side in ("Left", "Right")
@@ -163,6 +163,13 @@ def cmu_scores() -> dict[str, float]:
         "cmu_run_duty": float(np.nanmean(runs)),
         "cmu_walk_duty": float(np.nanmean(strolls)),
     }  # fmt: skip
+
+
+def _without_setup(places: Floats) -> Floats:
+    """Return joint places (T, J, 3) without setup poses left at the beginning: 07_12 has two, metres from its walk."""
+    steps = np.linalg.norm(np.diff(places[:6, 0], axis=0), axis=1)
+    jumps = np.flatnonzero(steps > 500.0)  # half a metre a frame is 60 m/s
+    return places[jumps[-1] + 1 :] if len(jumps) else places
 
 
 def speed_score() -> dict[str, float]:

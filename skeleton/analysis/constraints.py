@@ -24,6 +24,8 @@ from skeleton.analysis.stances import least_median, otsu_split, runs_of
 __all__ = ["GeometricConstraint", "Template", "find_constraints", "instant_motion"]
 
 KINDS = ("space", "line", "point")
+_JITTER = 2.6
+"""Greatest of a thousand lengths of noise against their median (Maxwell): a template of few steps may miss it."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +139,13 @@ def find_constraints(
     still = np.zeros(len(frames), dtype=np.bool_)
     if space:
         # A median of three keeps the ends and forgives a single step.
-        still = (median_filter(motion.turn, 3) <= _threshold(motion.turn, space, frames, robust)) & (
-            median_filter(motion.shift, 3) <= _threshold(motion.shift, space, frames, robust)
-        )
+        turns, shifts = (_threshold(values, space, frames, robust=robust, pooled=not templates) for values in (motion.turn, motion.shift))
+        # What moves the part's far end no more than its origin may move is no turn, and the other way round.
+        turns, shifts = np.maximum(turns, shifts / size_mm), np.maximum(shifts, size_mm * turns)
+        still = (median_filter(motion.turn, 3) <= turns) & (median_filter(motion.shift, 3) <= shifts)
     turning = np.zeros(len(frames), dtype=np.bool_)
     if line:
-        turning = ~still & (motion.slip <= _threshold(motion.slip, line, frames, robust)) & (motion.turn > 1e-6)
+        turning = ~still & (motion.slip <= _threshold(motion.slip, line, frames, robust=robust, pooled=False)) & (motion.turn > 1e-6)
     least = max(2, round(least_s * rate_hz))
     found = _spaces(poses, motion, still, size_mm, least)
     found += _lines(motion, turning, found, size_mm, least)
@@ -163,9 +166,11 @@ def _slow_intervals(motion: InstantMotion, size_mm: float, least: int) -> list[T
     ]
 
 
-def _threshold(values: Floats, templates: Sequence[Template], frames: Floats, robust: bool) -> Floats:
+def _threshold(
+    values: Floats, templates: Sequence[Template], frames: Floats, *, robust: bool, pooled: bool
+) -> Floats:
     """(N,) the threshold at each step: what templates show at their ends, smooth between them, constant beyond."""
-    knots: dict[float, float] = {}
+    limits: list[float] = []
     for one in templates:
         own = values[one.first : one.last]
         limit = float(own.max())
@@ -174,8 +179,12 @@ def _threshold(values: Floats, templates: Sequence[Template], frames: Floats, ro
             kept = own[(own - middle) ** 2 < max((2.5 * sigma) ** 2, 1e-18)]
             # The greatest that is kept, or the bound it is kept by: another stance may be a little less still.
             limit = max(float(kept.max()), middle + 2.5 * sigma) if len(kept) else limit
-        knots[float(one.first)] = limit
-        knots[float(one.last)] = limit
+            limit = max(limit, _JITTER * float(np.median(kept if len(kept) else own)))
+        limits.append(limit)
+    if pooled and len(limits) > 2:
+        # Intervals found here, a few steps each: one is no stiller than those before and after it.
+        limits = np.maximum(limits, median_filter(limits, 3, mode="nearest")).tolist()
+    knots = {float(at): limit for one, limit in zip(templates, limits, strict=True) for at in (one.first, one.last)}
     at = np.array(sorted(knots))
     if len(at) < 2:
         return np.full(len(frames), next(iter(knots.values())))
