@@ -139,13 +139,20 @@ def find_constraints(
     still = np.zeros(len(frames), dtype=np.bool_)
     if space:
         # A median of three keeps the ends and forgives a single step.
-        turns, shifts = (_threshold(values, space, frames, robust=robust, pooled=not templates) for values in (motion.turn, motion.shift))
+        turns, shifts = (
+            _threshold(values, space, frames, robust=robust, pooled=not templates)
+            for values in (motion.turn, motion.shift)
+        )
         # What moves the part's far end no more than its origin may move is no turn, and the other way round.
         turns, shifts = np.maximum(turns, shifts / size_mm), np.maximum(shifts, size_mm * turns)
         still = (median_filter(motion.turn, 3) <= turns) & (median_filter(motion.shift, 3) <= shifts)
     turning = np.zeros(len(frames), dtype=np.bool_)
     if line:
-        turning = ~still & (motion.slip <= _threshold(motion.slip, line, frames, robust=robust, pooled=False)) & (motion.turn > 1e-6)
+        turning = (
+            ~still
+            & (motion.slip <= _threshold(motion.slip, line, frames, robust=robust, pooled=False))
+            & (motion.turn > 1e-6)
+        )
     least = max(2, round(least_s * rate_hz))
     found = _spaces(poses, motion, still, size_mm, least)
     found += _lines(motion, turning, found, size_mm, least)
@@ -166,9 +173,7 @@ def _slow_intervals(motion: InstantMotion, size_mm: float, least: int) -> list[T
     ]
 
 
-def _threshold(
-    values: Floats, templates: Sequence[Template], frames: Floats, *, robust: bool, pooled: bool
-) -> Floats:
+def _threshold(values: Floats, templates: Sequence[Template], frames: Floats, *, robust: bool, pooled: bool) -> Floats:
     """(N,) the threshold at each step: what templates show at their ends, smooth between them, constant beyond."""
     limits: list[float] = []
     for one in templates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from calibration.foundation.arrays import Floats
 from calibration.foundation.result_files import create_results, text_array
 from calibration.foundation.spans import Span
+from skeleton.analysis.constraints import GeometricConstraint
 from skeleton.analysis.contacts import Contacts
 from skeleton.inverse_kinematics.fits import REASONS, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling
@@ -92,6 +93,18 @@ class SkeletonWriter:
         self._file["contacts/planted"] = np.stack([contacts[foot].states for foot in names], axis=1)
         for foot in names:
             self._file[f"contacts/spans_{foot}"] = np.asarray(contacts[foot].spans)
+
+    def write_constraints(self, found: Sequence[tuple[str, GeometricConstraint]]) -> None:
+        """Write what parts do against the ground: a row for each, first and last frame both in it."""
+        rows = [one for _, one in found]
+        group = self._file.create_group("constraints")
+        group["part"] = text_array([part for part, _ in found])
+        group["kind"] = text_array([one.kind for one in rows])
+        group["frames"] = np.array([(one.first, one.last) for one in rows], np.int64).reshape(-1, 2)
+        group["place"] = np.array([one.place for one in rows], np.float64).reshape(-1, 3)
+        group["axis"] = np.array([one.axis for one in rows], np.float64).reshape(-1, 3)
+        group["spread_mm"] = np.array([one.spread_mm for one in rows], np.float64)
+        group["confidence"] = np.array([one.confidence for one in rows], np.float64)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
@@ -16,11 +15,12 @@ from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
 from skeleton.analysis.belts import given_belt
-from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, ground_of
+from skeleton.analysis.contacts import detect_contacts, foot_points, ground_of
+from skeleton.analysis.foot_constraints import foot_constraints, foot_poses
 from skeleton.bodies.marker_sets import LANDMARK, MarkerSet
 from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_body
-from skeleton.inverse_kinematics.skeleton_file import create_skeleton
+from skeleton.inverse_kinematics.skeleton_file import SkeletonWriter, create_skeleton
 from skeleton.inverse_kinematics.spring_ik import Springs, fit_skeleton
 from skeleton.inverse_kinematics.spring_window import fit_smoothly
 from skeleton.pose_spaces.guided_springs import check_pose_model, guided_springs, likely_poses
@@ -162,7 +162,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         edits = load_edits(edits_file(recording.folder))
         held = hold_key_poses(writer.file, body, edits.key_poses, first_of(recording.results))
         if body.floor_points and len(tracked) >= 3:
-            writer.write_contacts(_contacts(writer.file, body, recording))
+            _write_feet(writer, body, recording)
     report = _report(path, body, scaling)
     if filled is not None:
         sure = f", 1 sigma median {filled.sigma_mm:.1f} mm" if filled.frames else ""
@@ -199,17 +199,24 @@ def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseS
     return model
 
 
-def _contacts(file: h5py.File, body: Skeleton, recording: Recording) -> dict[str, Contacts]:
-    """Return when each foot stands, on a floor or on a belt; the motion is read a chunk at a time."""
-    chunks = [
-        foot_points(body, body.forward(file["coordinates"][first : first + CHUNK]))
-        for first in range(0, len(file["coordinates"]), CHUNK)
-    ]
-    feet = {foot: np.concatenate([chunk[foot] for chunk in chunks]) for foot in chunks[0]}
+def _write_feet(writer: SkeletonWriter, body: Skeleton, recording: Recording) -> None:
+    """Write when each foot stands, on a floor or on a belt, and what it does there; read a chunk at a time."""
+    file, rate = writer.file, recording.rate_hz
+    points, turns = [], []
+    for first in range(0, len(file["coordinates"]), CHUNK):
+        pose = body.forward(file["coordinates"][first : first + CHUNK])
+        points.append(foot_points(body, pose))
+        turns.append(foot_poses(body, pose))
+    feet, poses = (
+        {foot: np.concatenate([chunk[foot] for chunk in some]) for foot in some[0]} for some in (points, turns)
+    )
     frames = len(next(iter(feet.values())))
     belt = recording.belt
-    ground = ground_of(feet, recording.rate_hz) if belt is None else given_belt(np.array(belt), frames)
-    return {foot: detect_contacts(points, recording.rate_hz, belt=ground) for foot, points in feet.items()}
+    ground = ground_of(feet, rate) if belt is None else given_belt(np.array(belt), frames)
+    contacts = {foot: detect_contacts(sole, rate, belt=ground) for foot, sole in feet.items()}
+    writer.write_contacts(contacts)
+    soles = [float(np.median(np.linalg.norm(np.ptp(sole, axis=1), axis=1))) for sole in feet.values()]
+    writer.write_constraints(foot_constraints(poses, contacts, rate, ground, size_mm=max(*soles, 1.0)))
 
 
 def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
