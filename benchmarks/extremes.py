@@ -4,8 +4,8 @@
 
 Each case is run at an ordinary size and at the extreme, by `vivarig run --workers 1` in a process of its own. Counted
 are the most memory that it held, the most that lay in `results` beyond what is there in the end (parts of an unfinished
-run), and the processor time. The 20,000 frames are a short film of the mouse in small images, played there and back;
-they are not tracked here (that is done in parts of at most 160 frames; `benchmarks.long_results` has the rest).
+run), and the processor time. The 20,000 frames are masks alone, those of a short film in small images played there and
+back, to their hulls (tracking is done in parts of at most 160 frames; `benchmarks.long_results` has the rest).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,33 +24,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import there_and_back
-from capture.recordings.recording import Recording
-from capture.recordings.video import read_frames, write_video
+from capture.recordings.masks import read_masks
+from capture.recordings.recording import Footage, Recording, save_recording
+from capture.recordings.video import write_video
+from capture.silhouettes.segment import segment_recording
 from capture.studio.films.simulation import Plan, RingPlan, simulate
 
-_FILM = Plan(name="extreme", frames=12, ring=RingPlan(cameras=4, size=(320, 240)))
-#: Case -> its films, ordinary and extreme, how long each is played, and the last stage.
+_FILM = Plan(name="extreme", frames=6, ring=RingPlan(cameras=4, size=(320, 240)))
+#: Case -> its films, ordinary and extreme, how many frames each is to have, and the last stage.
 CASES: dict[str, tuple[list[Plan], list[int], str]] = {
     "cameras": (
-        [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [12, 12], "skeleton",
+        [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [6, 6], "skeleton",
     ),
-    "frames": ([replace(_FILM, frames=60, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
+    "frames": ([replace(_FILM, frames=40, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
     "pixels": (
-        [replace(_FILM, frames=6, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [6, 6],
+        [replace(_FILM, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [6, 6],
         "skeleton",
     ),
 }  # fmt: skip
 
 
-def lengthened(recording: Recording, frames: int) -> None:
-    """Play each video of a recording there and back until it has so many frames."""
+def masks_there_and_back(recording: Recording, frames: int) -> None:
+    """Leave of a recording the silhouettes alone, as videos, played there and back until there are so many frames."""
+    segment_recording(recording)
+    footage = []
     for one in recording.footage:
-        assert one.source is not None
-        images = [image for _, image in read_frames(one.source, gray=True)]
-        if len(images) < frames:
-            write_video(one.source, (images[k] for k in there_and_back(len(images), frames)), recording.rate_hz)
+        masks = np.where(read_masks(recording.results / "silhouettes.h5", one.name), 255, 0).astype(np.uint8)
+        path = recording.folder / f"{one.name}_masks.mkv"
+        write_video(path, (masks[k] for k in there_and_back(len(masks), frames)), recording.rate_hz, codec="ffv1")
+        footage.append(Footage(one.name, path, masks=path))
+    shutil.rmtree(recording.results)
+    save_recording(replace(recording, footage=tuple(footage)))
 
 
 def run_watched(folder: Path, until: str) -> dict[str, float]:
@@ -97,7 +106,8 @@ def measured(case: str) -> list[dict[str, Any]]:
     for plan, frames in zip(films, lengths, strict=True):
         with tempfile.TemporaryDirectory() as scratch:
             recording = simulate(plan, Path(scratch) / "film").recording
-            lengthened(recording, frames)
+            if frames > plan.frames:
+                masks_there_and_back(recording, frames)
             size = "x".join(map(str, plan.ring.size))
             rows.append({"cameras": plan.ring.cameras, "size": size, "frames": frames, "until": until}
                         | run_watched(recording.folder, until))  # fmt: skip

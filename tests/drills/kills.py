@@ -21,7 +21,8 @@ Words = tuple[str, ...]
 def kills(folder: Path, sound: Path, words: Words, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
     """Kill so many runs, every tenth one started cold and with two workers; what comes through is compared."""
     found: Counter[str] = Counter()
-    whole = _warm(folder, sound, words)
+    _undisturbed(folder, sound, words)
+    whole = _whole_run(folder, words)
     done = 0
     while done < count:
         cold = done % 10 == 9
@@ -55,14 +56,14 @@ def kills(folder: Path, sound: Path, words: Words, count: int, rng: np.random.Ge
 
 def headway(folder: Path, sound: Path, words: Words, count: int, rng: np.random.Generator, log: Log) -> Counter[str]:
     """Kill a run so many times in a row, each a little after it kept something new; then let it through."""
-    _warm(folder, sound, words)
+    _undisturbed(folder, sound, words)
     found: Counter[str] = Counter()
     for number in range(count):
         before = _kept(folder)
         running = fork((*words, "--workers", "1"), folder)
         while not running.ended() and not _kept(folder) - before:
             time.sleep(0.02)
-        _kill(running, running.cpu_seconds() + float(rng.uniform(0.0, 0.3)), signal.SIGKILL, "group", rng)
+        _kill(running, running.cpu_seconds() + float(rng.uniform(0.0, 0.05)), signal.SIGKILL, "group", rng)
         code, _ = running.wait()
         if code in (0, 1):
             found[f"done before kill {number + 1}"] += 1
@@ -75,13 +76,17 @@ def headway(folder: Path, sound: Path, words: Words, count: int, rng: np.random.
     return found
 
 
-def _warm(folder: Path, sound: Path, words: Words) -> float:
-    """Make the undisturbed results, have all compiled and imported in this process; return the time a run takes, s."""
+def _undisturbed(folder: Path, sound: Path, words: Words) -> None:
+    """Make the undisturbed results; after that all is compiled, and imported in this process."""
     from vivarig.cli import main
 
     for place in (sound, folder):
         shutil.rmtree(place / "results", ignore_errors=True)
     main([word.replace("{}", str(sound)) for word in (*words, "--workers", "1")])
+
+
+def _whole_run(folder: Path, words: Words) -> float:
+    """Return the processor time that a run takes, s."""
     running = fork((*words, "--workers", "1"), folder)
     most = 0.0
     while not running.ended():
