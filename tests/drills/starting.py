@@ -77,7 +77,7 @@ class Running:
             total += int(words[11]) + int(words[12])
         return total / _TICK
 
-    def gone(self, patience: float = 30.0) -> bool:
+    def gone(self, patience: float = 300.0) -> bool:
         """Return whether all its processes have ended, waiting a little."""
         end = time.monotonic() + patience
         while time.monotonic() < end:

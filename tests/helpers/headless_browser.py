@@ -113,9 +113,12 @@ def open_page(address: str, profile: Path) -> Iterator[Page]:
             number = int(wait_for(lambda: port.is_file() and port.read_text().split("\n")[0]))
 
             def debugger() -> str:
-                with urllib.request.urlopen(f"http://127.0.0.1:{number}/json") as answer:
-                    pages = [tab for tab in json.load(answer) if tab["type"] == "page"]
-                return pages[0]["webSocketDebuggerUrl"] if pages else ""
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{number}/json") as answer:
+                        pages = [tab for tab in json.load(answer) if tab["type"] == "page"]
+                except OSError:  # not yet
+                    return ""
+                return pages[0].get("webSocketDebuggerUrl", "") if pages else ""
 
             with connect(wait_for(debugger), max_size=None, open_timeout=PATIENCE_S) as connection:
                 yield Page(connection)

@@ -71,7 +71,7 @@ def test_a_browser_draws_it(recording: Path, tmp_path: Path) -> None:
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
             f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1100,1800", f"--screenshot={shot}", page.as_uri(),
         ],
-        check=True, capture_output=True, timeout=120,
+        check=True, capture_output=True, timeout=600,
     )  # fmt: skip
     image = cv2.imread(str(shot))
     assert image is not None and image.shape[1] == 1100
