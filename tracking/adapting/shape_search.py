@@ -5,7 +5,8 @@ built-in body (`tracking.subjects.shape`) and over the poses of all frames. In e
 body as it is; then one Gauss-Newton step is taken in the shape, the poses eliminated (Schur complement): a longer limb
 moves the quads beyond it, a thicker one moves the surface around them. Outlines of one body err together, so that the
 numbers are held to the built-in body's proportions (`GIRTH_SPREAD` and the like), the more the less the frames say.
-Frames that the steps never saw decide whether the new body is kept.
+Then the skin is moved to the outlines, vertex by vertex (`tracking.adapting.skin_search`). Frames that the steps never
+saw decide whether the new body is kept, and its skin.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from tracking.adapting.scale_search import Found, make_solver
+from tracking.adapting.skin_search import fit_skin
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.markers import COMMON
 from tracking.fitting.settings import Settings
@@ -32,6 +34,7 @@ from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import BodyShape, shape_groups
 from tracking.subjects.shaped import Shaped, Shaper
+from tracking.subjects.skin import skin_moved
 from tracking.subjects.subject import Subject, scaled_subject
 
 __all__ = ["Adaptation", "adapt_shape"]
@@ -67,6 +70,7 @@ class Adaptation:
         why: why the plain body stays; empty where it does not.
         found: where the subject was known, with the body kept.
         sigma: 1 sigma of the logarithms (K,), lengths first.
+        skin: (V,) how far out the vertices of the outline template lie, mm; None where the body's own was kept.
     """
 
     shape: BodyShape
@@ -78,6 +82,7 @@ class Adaptation:
     why: str
     found: tuple[Found, ...]
     sigma: Floats
+    skin: Floats | None = None
 
     def as_table(self) -> dict[str, Any]:
         """Return plain values, to be written with the results; None where nothing was tried."""
@@ -93,6 +98,7 @@ class Adaptation:
             "why": self.why,
             "before": self.before if tried else None,
             "after": self.after if tried else None,
+            "skin": None if self.skin is None else self.skin.tolist(),
         }
 
 
@@ -140,18 +146,46 @@ def adapt_shape(
         shaped, sigma = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
-    solver = make_solver(shaped.subject, rig, settings)
-    wanted = {*held, *(item.frame for item in known)}
-    # The plain body's quads lie on the silhouettes: the new body starts there, whatever its lengths.
-    ends = {f: _settled(solver, looks[f], fit.pose, fit.latent) for f, fit in starts.items() if f in wanted}
-    before, after = (float(np.mean([fits[frame].agreement for frame in held])) for fits in (starts, ends))
-    why = "" if after >= before + GAIN else "the overlap in frames held out would not rise"
     if extreme := shaped.shape.extremes:
         why = f"the silhouettes ask for the impossible ({', '.join(extreme)} at the limit); they may hold more than it"
-    if why:
-        return replace(nothing, before=before, after=after, why=why)
+        return replace(nothing, why=why)
+    wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
+    before = _mean_overlap(starts, held)
+    plain = _refitted(shaped.subject, rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
+    skin, fleshed = _with_skin(shaped.subject, rig, looks, plain, fitted, settings)
+    choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
+    after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + GAIN else choices[0]
+    if after < before + GAIN:
+        return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
+    subject = shaped.subject if out is None else skin_moved(shaped.subject, out)
     found = (replace(item, pose=ends[item.frame].pose, latent=ends[item.frame].latent) for item in known)
-    return Adaptation(shaped.shape, shaped.subject, fitted, held, before, after, "", tuple(found), sigma)
+    return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
+
+
+def _refitted(
+    subject: Subject, rig: Rig, looks: dict[int, Observation], fits: dict[int, FrameFit], settings: Settings
+) -> dict[int, FrameFit]:
+    """Fit another body to frames: the old one's quads lie on the silhouettes, it starts there, whatever its lengths."""
+    solver = make_solver(subject, rig, settings)
+    return {frame: _settled(solver, looks[frame], fit.pose, fit.latent) for frame, fit in fits.items()}
+
+
+def _with_skin(
+    subject: Subject,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    fitted: Sequence[int],
+    settings: Settings,
+) -> tuple[Floats, dict[int, FrameFit]]:
+    """Learn the skin from the frames to estimate from, and fit all frames with it."""
+    learn = partial(fit_skin, subject, rig, looks, {frame: fits[frame] for frame in fitted}, settings)
+    skin, _ = once("skin", learn)
+    return skin, _refitted(skin_moved(subject, skin), rig, looks, fits, settings)
+
+
+def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:
+    return float(np.mean([fits[frame].agreement for frame in frames]))
 
 
 def _plain_fits(

@@ -23,7 +23,8 @@ class Settings:
         reach: pairs further apart are not made, as a multiple of the robust scale.
         shift_sigma, turn_sigma: how far a quad lies from the prior's, rad for the turn.
         variance_weight: weight of log sigma^2(x).
-        pair_weight: weight of the neighbours' Gaussians learned from the training poses.
+        pair_weight: weight of the neighbours' Gaussians learned from the training poses; None takes them at their word
+            where the poses were captured in great number, and for less where they were made up.
         pair_shift, pair_turn: their floors, thousandths and rad.
         bend, length, twist: weights of the rigidity term, 1 / (sigma in thousandths).
         predict_shift, predict_turn: how far the next frame lies from the prediction.
@@ -45,7 +46,7 @@ class Settings:
     shift_sigma: float = 30.0
     turn_sigma: float = 0.2
     variance_weight: float = 1.0
-    pair_weight: float = 0.3
+    pair_weight: float | None = None
     pair_shift: float = 4.0
     pair_turn: float = 0.04
     bend: float = 0.01

@@ -36,6 +36,10 @@ from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
 __all__ = ["Evaluation", "Expectation", "FrameFit", "FrameSolver"]
 
+MANY = 1000
+"""More training poses than these were captured."""
+MADE_UP = 0.3
+"""Weight of the neighbours' Gaussians where training poses were made up: they are too alike."""
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
@@ -152,6 +156,9 @@ class FrameSolver:
         self.template = template
         self.prior = prior
         self.settings = settings or Settings()
+        weight = self.settings.pair_weight
+        #: Weight of the neighbours' Gaussians.
+        self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
         self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
@@ -459,8 +466,8 @@ class FrameSolver:
         )
         if self.use_prior:
             variance_term(system, at.variance, at.variance_gradient, settings.variance_weight)
-            if settings.pair_weight > 0:
-                self.pairs.term(pose).add_to(system.hessian, system.gradient, settings.pair_weight)
+            if self.pair_weight > 0:
+                self.pairs.term(pose).add_to(system.hessian, system.gradient, self.pair_weight)
         rigidity_term(
             self.cage_rig.quads,
             pose,

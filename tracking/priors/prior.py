@@ -48,6 +48,10 @@ class LatentPoint:
 class Prior(Protocol):
     """A map from latent points to pose vectors of one rig."""
 
+    def __hash__(self) -> int:
+        """Priors are told apart by identity: what is learned from one is kept under it."""
+        ...
+
     @property
     def rig_name(self) -> str:
         """Name of the quad rig whose poses were learned."""

@@ -11,6 +11,7 @@ the latent prior never met.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -91,8 +92,9 @@ def _deviations(
         jacobian[e] = whitening[e] @ raw
 
 
+@lru_cache(maxsize=2)
 def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor: float) -> PairPrior:
-    """Learn the pairs of a rig from a prior's training poses.
+    """Learn the pairs of a rig from a prior's training poses; the last are kept, solvers are made by the dozen.
 
     Args:
         rig: quads, for who neighbours whom.

@@ -16,8 +16,7 @@ from calibration.foundation.trust import Trust
 from skeleton.motion_files.motions import JointMotion
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.motion_transfer import transferred
-from tracking.subjects.shape import BodyShape
-from tracking.subjects.shaped import Shaper
+from tracking.subjects.skin import subject_as_told
 from tracking.subjects.subject import load_subject, scaled_subject
 from vivarig.export.gltf import write_glb
 from vivarig.export.motions import axes_in_words, joint_motion, up_axis
@@ -132,7 +131,7 @@ def _other(findings: Findings, track: TrackFindings, chosen: Ints, onto: str) ->
     tracked = load_subject(str(parameters["subject"]), base=folder)
     shape = parameters.get("shape")
     if shape and shape["kept"]:
-        tracked = Shaper(tracked).make(BodyShape(shape["body"], shape["lengths"], shape["girths"])).subject
+        tracked = subject_as_told(tracked, shape)
     else:
         tracked = scaled_subject(tracked, float(parameters["scale"]))
     other = load_subject(onto, base=folder)

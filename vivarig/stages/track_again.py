@@ -33,8 +33,7 @@ from tracking.sequence.track_joining import SEAM_TOLERANCE
 from tracking.sequence.track_output import write_track
 from tracking.sequence.tracker import Tracker, TrackerSettings
 from tracking.sequence.trust import Reason, judge_track
-from tracking.subjects.shape import BodyShape
-from tracking.subjects.shaped import Shaper
+from tracking.subjects.skin import subject_as_told
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.edits.edit_file import Edits, KeyPose
 from vivarig.stages.marked_points import MarkedPoints, load_marked_points
@@ -203,7 +202,7 @@ def _sized(builtin: Subject, told: dict[str, Any]) -> Subject:
     if isinstance(shape, dict) and builtin.name in BODIES:
         factors = {*shape["lengths"].values(), *shape["girths"].values()}
         if shape["kept"] or len(factors) > 1:
-            return Shaper(builtin).make(BodyShape(shape["body"], shape["lengths"], shape["girths"])).subject
+            return subject_as_told(builtin, shape)
     scale = float(told.get("scale", 1.0))
     return builtin if scale == 1.0 else scaled_subject(builtin, scale)
 

@@ -28,7 +28,7 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
         )
         return (
             f"body adapted: {words} of the built-in's (overlap in {len(shape['held'])} frames held out "
-            f"{shape['before']:.3f} -> {shape['after']:.3f})"
+            f"{shape['before']:.3f} -> {shape['after']:.3f})" + _skin_words(shape)
         )
     tried = "" if shape["before"] is None else f" (overlap {shape['before']:.3f} -> {shape['after']:.3f})"
     girths = shape["girths"]
@@ -36,6 +36,12 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
     if max(girths.values()) > 1.001 * min(girths.values()):
         build = "a stouter build (girth of " + ", ".join(f"{part} {value:.2f}" for part, value in girths.items()) + ") "
     return f"body {build}not adapted: {shape['why']}{tried}"
+
+
+def _skin_words(shape: Mapping[str, Any]) -> str:
+    """Say how far the skin was moved."""
+    skin = shape.get("skin")
+    return "" if skin is None else f"; skin {float(np.sqrt(np.mean(np.square(skin)))):.1f} mm off the body's (rms)"
 
 
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
@@ -72,7 +78,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         "parts": parts,
         "seams_apart": apart,
         "seam_mm": seam_mm,
-        "shape": shape,
+        "shape": shape and {key: value for key, value in shape.items() if key != "skin"},
     }
     reason = "" if shares[0] >= MIN_TRUSTED else f"only {100 * shares[0]:.0f} % of the frames are trusted"
     return CommandReport(lines, numbers, not reason, reason)
