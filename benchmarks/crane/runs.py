@@ -23,9 +23,8 @@ from benchmarks.crane.sequence import UP, Crane, crane_cage, crane_rig
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.trust import Trust
-from tracking.fitting.point_fit import fit_to_points
-from tracking.fitting.quad_sizes import fit_sizes
-from tracking.fitting.settings import Settings
+from tracking.fitting.mesh_keys import fit_key_poses
+from tracking.fitting.settings import OWN_POSES, Settings
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import Observation, observe
 from tracking.observations.surface import Surface
@@ -37,7 +36,6 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import Template, coarse_template
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
-from tracking.terms.outline_spread import outline_spread
 
 __all__ = [
     "CONDITIONS",
@@ -54,23 +52,7 @@ __all__ = [
 LATENT = 14
 LOST_MM = 60.0
 START = 60
-EVERY = 8
-"""Key poses are fitted to every 8th vertex, in the end to every 4th."""
-RIGIDITY, LAST_RIGIDITY = 2e-3, 2e-5
-"""Weight of the as-rigid term of the key poses against one vertex: what the vertices leave open stays near rest."""
-ROBUST, LAST_ROBUST = 8.0, 2.0
-"""mm; a vertex that cloth took further away than this pulls a key pose by its distance, not by the square."""
-NEAR = 35.0
-"""mm; the outlines' spread is averaged over this neighbourhood."""
-CRANE = Settings(
-    contour_sigma=4.5,
-    shift_sigma=6.0,
-    turn_sigma=0.045,
-    pair_weight=7.0,
-    robust=(60.0, 45.0, 36.0, 30.0, 28.0, 28.0),
-)
-"""A prior of this very person deserves more trust than a built-in one, whose motions are others': above all in how far
-and how turned neighbouring quads are, which holds in poses that the key frames do not show."""
+CRANE = OWN_POSES
 CONDITIONS = ("8view", "4view", "4view_noisy", "offprior")
 
 
@@ -119,55 +101,23 @@ class Case:
     solver: type[FrameSolver] = FrameSolver
 
 
-def first_poses(crane: Crane, cage_rig: CageRig, binding: Floats, frames: list[int]) -> list[QuadPose]:
-    """Quads fitted to the true meshes of key frames, each from the one before."""
-
-    def fitted(frame: int, start: QuadPose, **options: float) -> QuadPose:
-        target = crane.vertices[frame][::EVERY]
-        return fit_to_points(cage_rig, binding[::EVERY], target, start, iterations=30, rigidity=RIGIDITY, **options)
-
-    def away(frame: int, pose: QuadPose) -> float:
-        return float(np.linalg.norm(cage_rig.deform(binding, pose) - crane.vertices[frame], axis=1).mean())
-
-    pose = cage_rig.quads.rest
-    # From the template's own frame to the first key frame the body moves far: go there in steps.
-    for frame in range(0, frames[0], 8):
-        pose = fitted(frame, pose)
-    poses = []
-    for frame in frames:
-        # Large and small first steps end in different minima; of the two the nearer one is kept.
-        bold = fitted(frame, pose)
-        bold = fitted(frame, bold, robust=ROBUST)
-        wary = fitted(frame, pose, robust=ROBUST, damping=100.0)
-        pose = min((bold, wary), key=lambda found: away(frame, found))
-        poses.append(pose)
-    return poses
-
-
 def make_crane_subject(crane: Crane, *, fine: bool = True, off_prior: bool = False) -> CraneSubject:
     """Make the subject: 32 quads, or the paper's 21; from the key frames of the second half only if ``off_prior``."""
     mesh, faces = crane.vertices[0], crane.faces
     at_rest = crane_cage(crane_rig(crane, fine=fine))
     binding = at_rest.bind(mesh, margin=5.0)
     frames: list[int] = (crane.protocol["offprior"] if off_prior else crane.protocol)["key_frames"]
-    poses = first_poses(crane, at_rest, binding, frames)
-    targets = [crane.vertices[frame] for frame in frames]
-    rows = np.ascontiguousarray(binding[::EVERY])
-    cage_rig, poses = fit_sizes(at_rest, rows, [target[::EVERY] for target in targets], poses)
-    rows = np.ascontiguousarray(binding[:: EVERY // 2])
-    for robust in (ROBUST, LAST_ROBUST):
-        poses = [
-            fit_to_points(
-                cage_rig, rows, target[:: EVERY // 2], pose, robust=robust, rigidity=LAST_RIGIDITY, damping=1e-2
-            )
-            for target, pose in zip(targets, poses, strict=True)
-        ]
-    # The template's own frame says nothing of how far others depart from it.
-    others = [index for index, frame in enumerate(frames) if frame != 0]
-    spread = outline_spread(
-        cage_rig, mesh, faces, binding, [poses[k] for k in others], [targets[k] for k in others], radius=NEAR
+    # From the template's own frame to the first key frame the body moves far: go there in steps.
+    known = fit_key_poses(
+        at_rest,
+        Template(mesh, faces, binding),
+        [crane.vertices[frame] for frame in frames],
+        unit=1.0,
+        start=at_rest.quads.rest,
+        way=[crane.vertices[frame] for frame in range(0, frames[0], 8)],
     )
-    template = coarse_template(cage_rig, Template(mesh, faces, binding, spread), vertices=4000)
+    cage_rig, poses = known.cage_rig, known.poses
+    template = coarse_template(cage_rig, Template(mesh, faces, binding, known.spread), vertices=4000)
     return CraneSubject(cage_rig, binding, template, poses)
 
 

@@ -12,13 +12,18 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.once import once
 from tracking.fitting.initialisation import Finder
-from tracking.fitting.settings import Settings
+from tracking.fitting.settings import OWN_POSES, Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.subject import Subject, scaled_subject
 
-__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver"]
+__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver", "usual_settings"]
+
+
+def usual_settings(subject: Subject) -> Settings:
+    """Return the solver's settings for a subject: how its poses were learned says how far they are to be believed."""
+    return Settings() if subject.sizes is None else OWN_POSES
 
 
 def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) -> FrameSolver:
@@ -29,7 +34,7 @@ def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) ->
         rig.packed(),
         [camera.size for camera in rig.cameras],
         subject.prior,
-        settings=settings,
+        settings=settings or usual_settings(subject),
         coarse=subject.step_template,
         points=subject.points,
     )

@@ -54,8 +54,9 @@ FEWEST = 4
 """Frames without which nothing is estimated."""
 POOR = 0.82
 """Overlap below which a frame says nothing of the shape, however few there are."""
-GAIN = 0.003
-"""Rise of the overlap in held-out frames below which the plain body stays."""
+GAIN, SKIN_GAIN = 0.003, 0.006
+"""Rise of the overlap in held-out frames below which the plain body stays, and below which the shaped body keeps its
+own skin: a person who is built like the body gains nothing by it, and its joints wander a little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +155,7 @@ def adapt_shape(
     plain = _refitted(shaped.subject, rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
     skin, fleshed = _with_skin(shaped.subject, rig, looks, plain, fitted, settings)
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
-    after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + GAIN else choices[0]
+    after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
     subject = shaped.subject if out is None else skin_moved(shaped.subject, out)

@@ -5,6 +5,10 @@ open: a body of the right proportions still misses its outlines by some 8 mm, an
 each vertex of the outline template gets one number more, how far out along its normal it lies. The pairs of outline
 samples of all frames, in which each vertex is on the outline in some frames and views, say it by linear least squares;
 neighbours keep to each other (`SLOPE`), and all to the body (`HOLD`). Poses and skin take turns.
+
+Outlines do not tell a limb that moved from flesh that moved round it. Flesh may grow and shrink round a quad, but what
+is a shift or a turn of all the skin near it is left to the quad (`BALANCE`): otherwise the skin takes up what the
+prior's poses are off, and the joints wander from where the body has them.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.linalg import spsolve
+from scipy.spatial import cKDTree
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats, Ints
@@ -35,6 +40,8 @@ SLOPE = 0.8
 """How steeply the skin leaves the body's, 1 sigma: change between neighbouring vertices against their distance."""
 HOLD = 40.0
 """How far it lies from the body's, 1 sigma, thousandths of the size."""
+BALANCE = 1.0
+"""How far the skin round a quad goes as a whole, 1 sigma, thousandths of the size (of a turn: at its mean distance)."""
 STEPS = 4
 """Least-squares steps, the pairs weighed anew by what is left of their residuals."""
 DIGITS = 2
@@ -104,7 +111,9 @@ def _moves(solver: FrameSolver, pairs: _Pairs, now: Floats) -> Floats:
     by_vertex = sparse.csr_matrix(
         (np.r_[half, half], (np.r_[rows, rows], pairs.vertices.T.ravel())), shape=(len(rows), count)
     )
+    whole = _whole_moves(template, solver.cage_rig.quads.centres)
     stiff = _stiffness(template) + sparse.identity(count) / (HOLD * unit) ** 2
+    stiff = stiff + whole.T @ whole / (BALANCE * unit) ** 2
     scale = settings.robust[-1] * unit
     share = pairs.shares / ((settings.contour_sigma * unit) ** 2 * settings.contour_length * unit)
     out = now
@@ -127,3 +136,20 @@ def _stiffness(template: Template) -> sparse.csr_matrix:
         (np.r_[unit, -unit], (np.r_[rows, rows], edges.T.ravel())), shape=(len(edges), len(template.vertices))
     )
     return sparse.csr_matrix(change.T @ change)
+
+
+def _whole_moves(template: Template, centres: Floats) -> sparse.csr_matrix:
+    """(6 Q, V) shift and turn of the skin nearest to each quad (centres (Q, 3)) as a whole, by how far out it lies."""
+    normals = vertex_normals(template.vertices, template.faces)
+    corners = template.vertices[template.faces]
+    area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    share = np.asarray(np.bincount(template.faces.ravel(), np.repeat(area, 3), len(normals)), float)
+    owner = np.asarray(cKDTree(centres).query(template.vertices)[1], np.int64)
+    share = share / np.maximum(np.bincount(owner, share, len(centres))[owner], 1e-12)
+    arm = template.vertices - centres[owner]
+    reach = np.bincount(owner, share * np.linalg.norm(arm, axis=1), len(centres))
+    turn = np.cross(arm, normals) / np.maximum(reach[owner], 1e-9)[:, None]
+    values = share[:, None] * np.concatenate([normals, turn], axis=1)
+    rows = 6 * owner[:, None] + np.arange(6)
+    columns = np.broadcast_to(np.arange(len(normals))[:, None], rows.shape)
+    return sparse.csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(6 * len(centres), len(normals)))

@@ -9,27 +9,20 @@ which the template is bound, stays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats
 from tracking.fitting.point_fit import fit_to_points
-from tracking.quads.deformation import CageRig
+from tracking.quads.deformation import CageRig, resized
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["fit_sizes", "resized"]
+__all__ = ["fit_sizes"]
 
 STEP = 1e-3
 """Relative change of a size by which derivatives are taken; carriers are smooth, and computed to 1e-13 of it."""
 LONGEST = 0.1
 """Most a size changes in one round, relative."""
-
-
-def resized(cage_rig: CageRig, scales: Floats) -> CageRig:
-    """Return quads whose width and height are scaled by (Q, 2), on the same rest cage."""
-    extents = cage_rig.quads.extents * np.repeat(np.asarray(scales), 2, axis=1)
-    return CageRig(replace(cage_rig.quads, extents=extents), cage_rig.cage)
 
 
 def fit_sizes(

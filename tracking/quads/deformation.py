@@ -11,7 +11,7 @@ the displacement of the centre (mm).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,7 +24,7 @@ from tracking.quads.cage import Cage, build_cage, clearance
 from tracking.quads.green import green_coordinates
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 
-__all__ = ["CageRig", "CarrierDerivatives"]
+__all__ = ["CageRig", "CarrierDerivatives", "resized"]
 
 FLAT = 0.3
 """Below this conformality (1 for a similar face, 0 for one squashed to a line) the normal of a face fades away.
@@ -187,6 +187,12 @@ class CageRig:
         starts = np.concatenate([[0], np.cumsum([len(owned) for owned in lists])]).astype(np.int64)
         slots = starts[self.cage.faces // 4] + place
         return starts, np.concatenate(lists).astype(np.int64), slots
+
+
+def resized(cage_rig: CageRig, scales: Floats) -> CageRig:
+    """Return quads whose width and height are scaled by (Q, 2), on the same rest cage."""
+    extents = cage_rig.quads.extents * np.repeat(np.asarray(scales), 2, axis=1)
+    return CageRig(replace(cage_rig.quads, extents=extents), cage_rig.cage)
 
 
 @compiled

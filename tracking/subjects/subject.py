@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import trimesh
+from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints, shaped
 from calibration.foundation.damaged_files import reading
@@ -30,7 +31,7 @@ from tracking.priors.prior import LinearPrior
 from tracking.priors.scaling import builtin_prior_for
 from tracking.quads.body_rig import place_body_rig, reference_coordinates
 from tracking.quads.cage import Cage, build_cage
-from tracking.quads.deformation import CageRig
+from tracking.quads.deformation import CageRig, resized
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
 from tracking.quads.template import STEP_VERTICES, Template, coarse_anchored, coarse_template
@@ -45,6 +46,7 @@ __all__ = [
     "make_subject",
     "save_subject",
     "scaled_subject",
+    "taught",
 ]
 
 _AGAIN = "make the subject again with `vivarig subject`"
@@ -69,6 +71,8 @@ class Subject:
         points: points that the recording's files of 2D points mark, None where it has none.
         anchors: (V + J, 3) places inside the cage that carry the template's vertices and the joints; None where each
             carries itself.
+        sizes: (Q, 2) factors of the quads' width and height in other poses than the cage's, learned from meshes of the
+            subject (`taught`); None where they are those of the cage.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Subject:
     step_template: Template
     points: BodyPoints | None = None
     anchors: Floats | None = None
+    sizes: Floats | None = None
 
 
 def builtin_subject(
@@ -168,6 +173,24 @@ def make_subject(
     )
 
 
+def taught(subject: Subject, sizes: Floats, spread: Floats, prior: LinearPrior | GplvmPrior) -> Subject:
+    """Return a subject with what meshes of it taught: sizes of quads (Q, 2), spread of outlines (V,) mm, its poses."""
+    tree = cKDTree(subject.template.vertices)
+
+    def told(template: Template) -> Template:
+        return replace(template, spread=spread[np.asarray(tree.query(template.vertices)[1], np.int64)])
+
+    return replace(
+        subject,
+        cage_rig=resized(subject.cage_rig, sizes),
+        template=replace(subject.template, spread=spread),
+        outline_template=told(subject.outline_template),
+        step_template=told(subject.step_template),
+        prior=prior,
+        sizes=sizes,
+    )
+
+
 def scaled_subject(subject: Subject, scale: float) -> Subject:
     """Return the subject with all lengths multiplied by one factor: the same coordinates, normals' share scaled."""
     rig = subject.cage_rig.quads
@@ -192,7 +215,8 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
 
 
 def _scaled(template: Template, scale: float, columns: Floats) -> Template:
-    return Template(template.vertices * scale, template.faces, template.binding * columns)
+    spread = None if template.spread is None else template.spread * scale
+    return Template(template.vertices * scale, template.faces, template.binding * columns, spread)
 
 
 def save_subject(subject: Subject, folder: Path | str) -> Path:
@@ -202,7 +226,8 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
     mesh = trimesh.Trimesh(subject.template.vertices, subject.template.faces, process=False)
     with atomic_path(folder / "template.ply") as temporary:
         mesh.export(temporary, file_type="ply", encoding="binary")
-    save_quad_rig(subject.cage_rig.quads, folder / "cage_quads.toml")
+    rest = subject.cage_rig if subject.sizes is None else resized(subject.cage_rig, 1.0 / subject.sizes)
+    save_quad_rig(rest.quads, folder / "cage_quads.toml")
     save_prior(subject.prior, folder / "prior.npz")
     save_subject_skeleton(subject.bones, folder)
     points: dict[str, Any] = {
@@ -216,6 +241,8 @@ def save_subject(subject: Subject, folder: Path | str) -> Path:
     }
     if subject.anchors is not None:
         points["anchors"] = subject.anchors
+    if subject.sizes is not None and subject.template.spread is not None:
+        points |= {"sizes": subject.sizes, "spread": subject.template.spread}
     with atomic_path(folder / "points.npz") as temporary, open(temporary, "wb") as stream:
         np.savez_compressed(stream, **points)
     return folder
@@ -246,6 +273,12 @@ def _from_folder(folder: Path) -> Subject:
         if "anchors" in points:
             wanted = (len(vertices) + len(joints), 3)
             anchors = shaped(points["anchors"], wanted, f"{folder / 'points.npz'}: anchors").copy()
+        learned = None
+        if "sizes" in points:
+            sizes = shaped(points["sizes"], (None, 2), f"{folder / 'points.npz'}: sizes").copy()
+            learned = sizes, shaped(points["spread"], (len(vertices),), f"{folder / 'points.npz'}: spread").copy()
+            if not (np.isfinite(sizes).all() and (sizes > 0).all() and (learned[1] >= 0).all()):
+                raise InputError(f"{folder / 'points.npz'}: sizes of quads and spread of outlines must be positive")
     count, faces = raw_mesh(folder / "template.ply")
     if count != len(vertices):
         raise InputError(
@@ -262,7 +295,12 @@ def _from_folder(folder: Path) -> Subject:
         )
     with reading(folder, "a subject whose files belong together", remedy=_AGAIN):
         cage = build_cage(rig)
-        return make_subject(
+        subject = make_subject(
             name, Enclosure(rig, cage, np.zeros(0), np.zeros_like(rig.extents)), vertices, faces, prior, markers,
             joints, bones, anchors,
         )  # fmt: skip
+    if learned is None:
+        return subject
+    if len(learned[0]) != len(rig):
+        raise InputError(f"{folder / 'points.npz'}: sizes of {len(learned[0])} quads, the rig has {len(rig)}; {_AGAIN}")
+    return taught(subject, *learned, prior)

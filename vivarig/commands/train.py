@@ -19,6 +19,7 @@ from skeleton.bodies import BODIES, load_body
 from skeleton.bodies.marker_sets import MarkerSet, builtin_markers, load_marker_set
 from skeleton.motion_files import CoordinateSeries, JointMotion, MarkerSeries, read_motion
 from skeleton.motions import make_motion, motion_names
+from tracking.adapting.mesh_subject import teach
 from tracking.priors.files import save_prior
 from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.gplvm_training import GplvmOptions, require_torch, train_gplvm
@@ -39,7 +40,9 @@ from tracking.priors.training_poses import (
 from tracking.quads.attachment import QuadAttachment, attach_alike, attach_posed_quads, attach_quads
 from tracking.quads.body_rig import builtin_attachment
 from tracking.quads.oriented_quads import QuadRig, load_quad_rig
+from tracking.subjects.mesh_files import mesh_paths, read_mesh
 from tracking.subjects.skeleton import load_subject_skeleton
+from tracking.subjects.subject import load_subject, save_subject
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.results.findings import load_track
@@ -48,14 +51,16 @@ from vivarig.stages.silhouette_rhythm import recording_rhythm
 
 HELP = (
     "Train a pose prior: poses of the subject's quads, from motion files (each quad rides on a segment), from "
-    "markers or beads, from key poses, or from made-up motions, become a latent space of 2 to 12 dimensions."
+    "markers or beads, from key poses, or from made-up motions, become a latent space of 2 to 12 dimensions. Meshes of "
+    "the subject itself (--meshes) teach it its poses, the sizes of its quads and how far its outlines stray."
 )
 EXAMPLE = (
     "  vivarig train --rig human walk.amc run.amc --rate-hz 120 --latent 8 -o human_walk.npz --picture latent.png\n"
     "  vivarig train --rig human 07_*.bvh --unit-mm 56.444 --drop-first -o walks.npz\n"
     "  vivarig train --rig mouse --made-up walk,rear,groom --seed 7 -o mouse.npz\n"
     "  vivarig train --skeleton human walks/ --unit-mm 56.444 --drop-first -o walks.npz --picture modes.png\n"
-    "  vivarig train --skeleton mouse mouse_01 mouse_02 --poses 20000 -o mice.npz"
+    "  vivarig train --skeleton mouse mouse_01 mouse_02 --poses 20000 -o mice.npz\n"
+    "  vivarig train --meshes key_meshes --subject subjects/anna --up y -o subjects/anna_taught"
 )
 
 
@@ -71,8 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of --rig: a pose space of the skeleton of mouse, rat or human, from motion files, recordings or "
         "folders of them; with --poses a library of so many poses",
     )
+    parser.add_argument(
+        "--meshes", type=Path, metavar="DIR",
+        help="instead of --rig: folder of meshes of one subject in several poses, vertex by vertex its template; what "
+        "is written is a subject folder",
+    )  # fmt: skip
+    parser.add_argument("--subject", metavar="DIR", help="with --meshes: its folder, made of one of them")
     parser.add_argument("--body", help="built-in body whose skeleton carries the quads (default: the rig's name)")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="prior to write (.npz)")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="prior to write (.npz); with --meshes, folder")
     parser.add_argument("--key-poses", type=Path, action="append", default=[], help="key pose file (.toml)")
     parser.add_argument("--recording", type=Path, help="tracked recording whose frames become key poses")
     parser.add_argument(
@@ -111,6 +122,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> CommandReport:
     """Train a prior and write it."""
+    if args.meshes is not None:
+        return _train_meshes(args)
     if (args.rig is None) == (args.skeleton is None):
         raise InputError("train: give --rig for the tracker's prior or --skeleton for a pose space, one of them")
     if args.skeleton is not None:
@@ -182,6 +195,37 @@ def run(args: argparse.Namespace) -> CommandReport:
     if args.save_poses is not None:
         save_key_poses(train, args.save_poses)
         lines.append(f"training poses in {args.save_poses}")
+    return CommandReport(lines, numbers)
+
+
+def _train_meshes(args: argparse.Namespace) -> CommandReport:
+    """Teach a subject its own poses, and write it as a new folder."""
+    if args.subject is None or args.rig is not None or args.skeleton is not None:
+        raise InputError(
+            "train --meshes: wanted --subject FOLDER (of `vivarig subject --mesh`), and no --rig, --skeleton"
+        )
+    subject = load_subject(args.subject)
+    paths = mesh_paths(args.meshes)
+    unit_mm, up = float(args.unit_mm or 1.0), str(args.up or "z")
+    with progress_callback("key poses") as advance:
+        advance(0, len(paths))
+        found = teach(subject, [read_mesh(path, unit_mm=unit_mm, up=up)[0] for path in paths], latent=args.latent)
+        advance(len(paths), len(paths))
+    save_subject(found.subject, args.output)
+    sizes, spread = found.subject.sizes, found.subject.template.spread
+    numbers = {
+        "meshes": len(paths),
+        "away_mm": found.away.tolist(),
+        "latent_dim": found.subject.prior.latent_dim,
+        "sizes": None if sizes is None else sizes.tolist(),
+        "spread_mm": None if spread is None else float(np.sqrt(np.mean(spread**2))),
+    }
+    lines = [
+        f"{len(paths)} meshes: the template lies {found.away.mean():.2f} mm from them (worst {found.away.max():.2f})",
+        f"prior of {found.subject.prior.latent_dim} dimensions, sizes of {len(subject.cage_rig.quads)} quads, outlines "
+        f"stray by {numbers['spread_mm']:.2f} mm",
+        f"subject written to {args.output}: name it in recording.toml, or `vivarig track --subject {args.output}`",
+    ]
     return CommandReport(lines, numbers)
 
 

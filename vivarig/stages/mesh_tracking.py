@@ -60,9 +60,10 @@ def track_meshes(meshes: MeshOptions, options: TrackOptions) -> tuple[Path, int]
     def load(frame: int) -> tuple[Floats, Ints]:
         return read_mesh(paths[frame], unit_mm=meshes.unit_mm, up=meshes.up)
 
-    settings = data_settings(options.data)
+    known = load_subject(str(options.subject), base=out)
+    settings = data_settings(known, options.data)
     sequence = MeshSequence(load, range(len(paths)), cameras=meshes.views, surfaces=settings.hull)
-    subject, scale = _sized(load_subject(str(options.subject), base=out), options.scale, load(0), sequence)
+    subject, scale = _sized(known, options.scale, load(0), sequence)
     solver = make_solver(subject, sequence.rig, settings)
     tracker = Tracker(solver, sequence.rig, settings=TrackerSettings(smooth_sweeps=options.smooth))
     look = lru_cache(maxsize=64)(sequence.observe)

@@ -23,7 +23,7 @@ from capture.recordings.recording import Footage
 from capture.recordings.video import read_frames
 from skeleton.bodies import BODIES
 from tracking.adapting.build_search import find_build
-from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver
+from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver, usual_settings
 from tracking.adapting.shape_search import Adaptation, adapt_shape
 from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameSolver
@@ -345,12 +345,12 @@ def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
         subject = prepared.adaptation.subject
     else:
         subject = _with_points(_sized(subject_name(job), job.folder, prepared.scale, job.plans["track"].rests_on), job)
-    return subject, make_solver(subject, rig, data_settings(job.options(TrackOptions).data))
+    return subject, make_solver(subject, rig, data_settings(subject, job.options(TrackOptions).data))
 
 
-def data_settings(data: str) -> Settings:
-    """Return the solver's settings for what the template is laid on, one of `DATA`."""
-    return Settings(hull=data != DATA[0], one_sided=data == DATA[2])
+def data_settings(subject: Subject, data: str) -> Settings:
+    """Return the solver's settings for a subject and what its template is laid on, one of `DATA`."""
+    return replace(usual_settings(subject), hull=data != DATA[0], one_sided=data == DATA[2])
 
 
 @lru_cache(maxsize=1)

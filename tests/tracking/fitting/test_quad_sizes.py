@@ -6,8 +6,8 @@ import numpy as np
 import trimesh
 
 from calibration.geometry.transforms import rotation_from_vector
-from tracking.fitting.quad_sizes import fit_sizes, resized
-from tracking.quads.deformation import CageRig
+from tracking.fitting.quad_sizes import fit_sizes
+from tracking.quads.deformation import CageRig, resized
 from tracking.quads.oriented_quads import QuadPose, QuadRig, Region
 from tracking.quads.template import Template, coarse_template
 from tracking.terms.outline_spread import outline_spread
