@@ -148,7 +148,7 @@ def broken_scores(
             model.doubt(image, mask) if isinstance(model, CameraModel) else None
             for model, image, mask in zip(models.models, images, spoilt, strict=True)
         ]
-        said = frame_agreement(spoilt, doubts, models.models, rig, models.floor)
+        said = frame_agreement(spoilt, doubts, rig, models.floor)
         true = [iou(mask, *one) for mask, one in zip(spoilt, truth, strict=True)]
         found += [(a, float(b)) for a, b in zip(true, said, strict=True) if np.isfinite(b)]
     return found

@@ -182,7 +182,10 @@ def steadied(images: Sequence[Bytes] | Bytes) -> Bytes:
     gains /= np.median(gains, axis=0)
     for image, gain in zip(stack, gains, strict=True):
         if np.abs(gain - 1.0).max() > _STEADY:
-            image[:] = np.clip(np.rint(image / gain.astype(np.float32)), 0, 255).astype(np.uint8)
+            # In one buffer, which the reference no longer needs.
+            np.divide(image, gain.astype(np.float32), out=reference)
+            np.clip(np.rint(reference, out=reference), 0, 255, out=reference)
+            image[:] = reference
     return stack
 
 

@@ -17,7 +17,7 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve, median_and_deviation, sorted_in
 
-__all__ = ["Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
+__all__ = ["LARGE_PX", "Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
 
 #: The ground of a pixel is known if it was free in as many images at least.
 _LEAST = 2
@@ -25,7 +25,8 @@ _LEAST = 2
 _SCALES_PX = (4, 8, 16, 32, 64)
 #: Around what is not known the ground's variation is measured, share of the image's longer side.
 _NEAR = 0.04
-_LARGE_PX = 800
+#: Of images that are larger every second pixel along both axes tells as much of what is smooth.
+LARGE_PX = 800
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +107,11 @@ def filled(values: Singles, known: Bools) -> Singles:
     return np.asarray(coarse, dtype=np.float32)
 
 
-def variation_of(values: Singles, known: Bools, around: Bools) -> Singles:
-    """Return (scales, C) how far the known ground is from its mean over each of `_SCALES_PX`, near the region."""
-    step = 2 if max(known.shape) > _LARGE_PX else 1  # every second pixel of a large image tells as much
-    values, known, around = values[::step, ::step], known[::step, ::step], around[::step, ::step]
+def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1) -> Singles:
+    """Return (scales, C) how far the known ground is from its mean over each of `_SCALES_PX`, near the region.
+
+    ``step``: how many pixels of the image are between those given.
+    """
     weight = known.astype(np.float32)
     ring = known & around
     ring = ring if np.count_nonzero(ring) > 100 else known
@@ -138,7 +140,9 @@ def spread_at(distance: Singles, variation: Singles) -> Singles:
 
 def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve) -> Ground:
     """Return the background with what is not known filled in and spread accordingly."""
-    variation = variation_of(centre, known, near_unknown(known))
+    step = 2 if max(known.shape) > LARGE_PX else 1
+    some = (slice(None, None, step), slice(None, None, step))
+    variation = variation_of(centre[some], known[some], near_unknown(known)[some], step)
     full = filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     hidden = ~known

@@ -14,7 +14,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
 from calibration.foundation.compiled import compiled
 
-__all__ = ["mesh_silhouette", "overlap", "silhouette_agreement"]
+__all__ = ["mesh_silhouette", "mesh_silhouettes", "overlap", "silhouette_agreement"]
 
 
 @compiled
@@ -101,6 +101,12 @@ def _draw(
 def mesh_silhouette(camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> Bools:
     """Return (H, W) the silhouette of a closed mesh with outward normals in a camera."""
     return _silhouette(camera, vertices, faces, *_edges(faces, len(vertices)))
+
+
+def mesh_silhouettes(cameras: Rig | Sequence[Camera], vertices: Floats, faces: NDArray[np.int32]) -> list[Bools]:
+    """Return (H, W) the silhouettes of a closed mesh with outward normals in several cameras."""
+    edges = _edges(faces, len(vertices))
+    return [_silhouette(camera, vertices, faces, *edges) for camera in cameras]
 
 
 def _silhouette(

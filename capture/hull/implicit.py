@@ -124,13 +124,15 @@ class _Sampled:
     values: NDArray[np.float32]
 
 
-def _sample(evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int, enough: float) -> _Sampled:
+def _sample(
+    evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int, enough: float, most_cells: int = _MOST_CELLS
+) -> _Sampled:
     cameras = evidence.cameras
     rows = np.array([camera.packed() for camera in cameras])
     scales = view_scales(rows, box)
     if voxel_mm is None:
         distances = np.array([np.linalg.norm(box.centre - camera.centre) for camera in cameras])
-        voxel_mm = max(2.0 * float(np.median(scales.metric * distances)), float(box.size.max()) / _MOST_CELLS)
+        voxel_mm = max(2.0 * float(np.median(scales.metric * distances)), float(box.size.max()) / most_cells)
     if not voxel_mm > 0:
         raise InputError(f"hull: voxel size must be positive, got {voxel_mm} mm")
     grid = Grid.around(box, voxel_mm)
@@ -148,7 +150,7 @@ def _sample(evidence: Evidence, box: Box, voxel_mm: float | None, tolerated: int
     return _Sampled(grid, views, active, values)
 
 
-# Eleven parameters: silhouettes and rig, then keywords with a default.
+# Twelve parameters: silhouettes and rig, then keywords with a default.
 def implicit_hull(
     silhouettes: Sequence[Silhouette],
     rig: Rig,
@@ -160,6 +162,7 @@ def implicit_hull(
     least_views: int = 2,
     wanted_views: int | None = None,
     outside: Outside = Outside.AUTO,
+    most_cells: int = _MOST_CELLS,
     sharp: bool = True,
     score: bool = True,
 ) -> Hull:
@@ -169,12 +172,13 @@ def implicit_hull(
         silhouettes: one per camera: (H, W) mask or alpha matte, a `DistanceImage`, or None (not observed).
         rig: the calibrated cameras.
         bounds: where to look; by default found from the silhouettes.
-        voxel_mm: side of a cell; by default two pixels at the subject, at most 128 cells a side.
+        voxel_mm: side of a cell; by default two pixels at the subject, at most ``most_cells`` along a side.
         views: (C,) False leaves a view out.
         tolerated: number of views that may be wrong at any point (robust mode).
         least_views: a point that fewer views have inside is not part of the hull.
         wanted_views: fewer complete views than this flag the frame; by default three quarters of the rig.
         outside: what to assume outside a view's frame.
+        most_cells: cells along the longest side of the box where no ``voxel_mm`` is given.
         sharp: keep the hull's edges and corners instead of cutting them off within a cell.
         score: also draw the hull into the views and measure the agreement.
     """
@@ -190,7 +194,7 @@ def implicit_hull(
     )
     if evidence.box is None:
         return no_hull(len(rig), evidence.used, evidence.flags)
-    sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5)
+    sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5, most_cells)
     grid = sampled.grid
 
     def normals_at(points: Floats) -> Floats:

@@ -11,7 +11,7 @@ background pixels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -22,6 +22,8 @@ from calibration.foundation.errors import InputError
 from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
+from capture.silhouettes.cleanup import Cleaning
+from capture.silhouettes.lively_places import evidence_around, lively_places
 
 __all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
 
@@ -76,41 +78,48 @@ class PlateModel:
         """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
         whole = matched_channels(image, self.background)
         part = (slice(None), slice(None)) if window is None else window
-        nearest = self._distance(whole[part], self.background, part, gain)
+        nearest, _ = self._distance(whole[part], self.background, part, gain)
         following = nearest if self.rank == 1 else np.full_like(nearest, 255)
         for state in self.states:
-            found = self._distance(whole[part], state, part, gain)
+            found, _ = self._distance(whole[part], state, part, gain)
             if self.rank > 1:
                 np.minimum(following, np.maximum(nearest, found), out=following)
             np.minimum(nearest, found, out=nearest)
         return nearest if self.rank == 1 else following
 
-    def _distance(self, frame: Bytes, background: Background, part: tuple[slice, slice], gain: Floats) -> Bytes:
-        """Return the evidence of a window of an image against one look of the background."""
+    def both_in(self, image: Bytes, window: tuple[slice, slice], gain: Floats) -> tuple[Bytes, Bytes]:
+        """Return the evidence in a window of the image, and what it would be if there were no shade."""
+        whole = matched_channels(image, self.background)
+        shaded, plain = self._distance(whole[window], self.background, window, gain, plain=True)
+        if self.states:
+            plain = replace(self, shadow_floor=1.0, highlight=1.0).evidence_in(whole, window, gain)
+        return shaded, plain
+
+    def evidence_of(self, image: Bytes, gain: Floats, cleaning: Cleaning) -> Bytes:
+        """Return (H, W) the evidence of all parts of an image that `cleaning` may keep, 0 elsewhere."""
+        if self.states:
+            return self.evidence_in(image, None, gain)
+        frame = np.ascontiguousarray(matched_channels(image, self.background))
+        places = lively_places(frame, self.background, gain, min(cleaning.high, 254.0 / SCALE))
+        low = min(255.0, cleaning.low * SCALE)
+        return evidence_around(places, frame.shape[:2], low, lambda window: self.evidence_in(frame, window, gain))
+
+    def _distance(
+        self, frame: Bytes, background: Background, part: tuple[slice, slice], gain: Floats, *, plain: bool = False
+    ) -> tuple[Bytes, Bytes]:
+        """Return the evidence of a window of an image against one look of the background, and ``plain`` the same."""
         centre, spread = background.centre[part], background.spread[part]
-        out = np.empty(frame.shape[:2], dtype=np.uint8)
+        shape = frame.shape[:2]
+        out, bare = np.empty(shape, np.uint8), np.empty(shape if plain else (0, 0), np.uint8)
+        rule = (np.float32(self.shadow_floor), np.float32(self.highlight))
         if frame.shape[2] == 1:
-            _grey_evidence(
-                frame[:, :, 0],
-                centre[:, :, 0],
-                spread[:, :, 0],
-                np.float32(gain[0]),
-                np.float32(self.shadow_floor),
-                np.float32(self.highlight),
-                out,
-            )
+            images = frame[:, :, 0], centre[:, :, 0], spread[:, :, 0]
+            _grey_evidence(*images, np.float32(gain[0]), *rule, out)
+            if plain:
+                _grey_evidence(*images, np.float32(gain[0]), np.float32(1.0), np.float32(1.0), bare)
         else:
-            _evidence(
-                frame,
-                centre,
-                spread,
-                gain.astype(np.float32),
-                np.float32(self.shadow_floor),
-                np.float32(self.highlight),
-                np.float32(self.hue_limit),
-                out,
-            )
-        return out
+            _evidence(frame, centre, spread, gain.astype(np.float32), *rule, np.float32(self.hue_limit), out, bare)
+        return out, bare
 
 
 class FollowingModel:
@@ -183,27 +192,38 @@ def _evidence(
     highlight: np.float32,
     hue_limit: np.float32,
     out: Bytes,
+    plain: Bytes,
 ) -> None:
+    """Fill (H, W) the evidence, and what it would be if there were no shade (``plain``, or (0, 0) if not wanted)."""
     height, width, channels = frame.shape
-    one, zero = np.float32(1.0), np.float32(0.0)
+    one, zero, most = np.float32(1.0), np.float32(0.0), np.float32(255.0)
+    share = np.float32(channels)
     most_hue = hue_limit * hue_limit * np.float32(channels - 1)
+    totals = np.empty(width, np.float32)
     for y in range(height):
         for x in range(width):
             total = zero
             for c in range(channels):
                 change = np.float32(frame[y, x, c]) - centre[y, x, c] * gain[c]
                 total += change * change / (spread[y, x, c] * spread[y, x, c])
-            # A pixel within two sigma is background whatever its hue; most pixels end here.
-            if total > np.float32(4.0) * channels and floor < one:
-                cross, own = zero, np.float32(1e-6)
-                for c in range(channels):
-                    expected = centre[y, x, c] * gain[c]
-                    weight = one / (spread[y, x, c] * spread[y, x, c])
-                    cross += np.float32(frame[y, x, c]) * expected * weight
-                    own += expected * expected * weight
-                ratio = cross / own
-                # The squared distance falls into that along the background's colour and that across it, its hue.
-                across = total - (one - ratio) * (one - ratio) * own
-                if ratio >= floor and ratio <= highlight and across < most_hue:
-                    total = zero
-            out[y, x] = np.uint8(min(np.float32(255.0), np.float32(SCALE) * np.sqrt(total / np.float32(channels))))
+            totals[x] = total
+        if plain.shape[0] > 0:
+            for x in range(width):
+                plain[y, x] = np.uint8(min(most, np.float32(SCALE) * np.sqrt(totals[x] / share)))
+        if floor < one:
+            for x in range(width):
+                # A pixel within two sigma is background whatever its hue; most pixels end here.
+                if totals[x] > np.float32(4.0) * channels:
+                    cross, own = zero, np.float32(1e-6)
+                    for c in range(channels):
+                        expected = centre[y, x, c] * gain[c]
+                        weight = one / (spread[y, x, c] * spread[y, x, c])
+                        cross += np.float32(frame[y, x, c]) * expected * weight
+                        own += expected * expected * weight
+                    ratio = cross / own
+                    # The squared distance falls into that along the background's colour and that across it, its hue.
+                    across = totals[x] - (one - ratio) * (one - ratio) * own
+                    if ratio >= floor and ratio <= highlight and across < most_hue:
+                        totals[x] = zero
+        for x in range(width):
+            out[y, x] = np.uint8(min(most, np.float32(SCALE) * np.sqrt(totals[x] / share)))

@@ -8,15 +8,17 @@ be, and carried on inwards; how far that may be wrong is how much the ratio vari
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from capture.backgrounds.appearance import disc
-from capture.backgrounds.background import SCALE, Background
-from capture.backgrounds.uncovered import filled, spread_at, variation_of
+from capture.backgrounds.background import SCALE
+from capture.backgrounds.uncovered import LARGE_PX, filled, spread_at, variation_of
 from capture.silhouettes.cleanup import Cleaning, fill_holes
 from capture.silhouettes.difference import PlateModel, matched_channels
 from capture.silhouettes.edges.half_way import half_way_edge
@@ -33,8 +35,10 @@ _STANDS_OUT = 4.0
 _LIT = (0.35, 1.2)
 _BETWEEN_PX = 2
 #: What is evident differs by so many times what is weak; holes of this radius in it are none, px.
-_EVIDENT = 2.0
+_EVIDENT = 2
 _HOLE_PX = 3
+#: Pixels along a window's rim that nothing may reach.
+_RIM_PX = 3
 #: Around what is asked the ratio's variation is measured, px.
 _AROUND_PX = 25
 
@@ -45,90 +49,135 @@ class Doubt:
 
     Attributes:
         window: rows and columns of the image that are looked at.
-        wide: (h, w) what differs.
+        plain: (h, w) the distance from the background, shade or not, in units of 1 / `SCALE` standard deviations.
+        shaded: (h, w) the same, but 0 where it may be shade.
+        low: from where on it differs, in the same units.
         image: (h, w, C) of the image.
         light: (C,) gain of its light.
     """
 
     window: tuple[slice, slice]
-    wide: Bools
+    plain: Bytes
+    shaded: Bytes
+    low: np.uint8
     image: Bytes
     light: Floats
 
-    def within(self, mask: Bools) -> Doubt:
-        """Return the part of the window around a mask (H, W) that is needed to judge it."""
-        x, y, w, h = cv2.boundingRect(mask[self.window].view(np.uint8))
-        part = (slice(max(0, y - _AROUND_PX), y + h + _AROUND_PX), slice(max(0, x - _AROUND_PX), x + w + _AROUND_PX))
-        first = [side.start + here.start for side, here in zip(self.window, part, strict=True)]
-        image = self.image[part]
-        window = (slice(first[0], first[0] + image.shape[0]), slice(first[1], first[1] + image.shape[1]))
-        return Doubt(window, self.wide[part], np.ascontiguousarray(image), self.light)
+    @property
+    def wide(self) -> Bools:
+        """(h, w) what differs."""
+        return np.asarray(self.plain >= self.low)
 
-    def evident(self, model: PlateModel, cleaning: Cleaning) -> tuple[Bools, Bools]:
-        """Return (h, w) what differs beyond doubt from the background, and what of it cannot be shade."""
-        here = replace(model, background=_part(model.background, self.window), states=())
-        both = []
-        for one in (replace(here, shadow_floor=1.0, highlight=1.0), here):
-            distance = cv2.blur(one.evidence_in(self.image, None, self.light), (3, 3))
-            both.append(distance >= np.uint8(min(255.0, _EVIDENT * cleaning.low * SCALE)))
-        closed = cv2.morphologyEx(both[0].view(np.uint8), cv2.MORPH_CLOSE, disc(_HOLE_PX))
-        return closed.view(np.bool_), both[1]
+    def around(self, mask: Bools) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
+        """Return the part of the window that is needed to judge a mask (h, w) in it: in the window, in the image."""
+        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        rows = slice(max(0, y - _AROUND_PX), min(mask.shape[0], y + h + _AROUND_PX))
+        columns = slice(max(0, x - _AROUND_PX), min(mask.shape[1], x + w + _AROUND_PX))
+        top, left = self.window[0].start, self.window[1].start
+        return (rows, columns), (
+            slice(top + rows.start, top + rows.stop),
+            slice(left + columns.start, left + columns.stop),
+        )
+
+    def evident(self, mask: Bools) -> tuple[Bools, Bools]:
+        """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
+        high = np.uint8(min(255, _EVIDENT * int(self.low)))
+        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        room = 2 * _HOLE_PX + 1
+        here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+        differs = (cv2.blur(self.plain, (3, 3))[here] >= high).view(np.uint8)
+        own = np.zeros_like(mask)
+        own[here] = cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_) & mask[here]
+        return own, (cv2.blur(self.shaded, (3, 3)) >= high) & ~mask
 
     def whole(self, mask: Bools) -> Bools:
-        """Return (H, W) a silhouette with what differs and hangs together with it."""
-        here = self.wide | mask[self.window]
-        out = mask.copy()
-        out[self.window] = _hanging_together(here, mask[self.window])
-        return out
+        """Return (h, w) a silhouette in the window with what differs and hangs together with it."""
+        return _hanging_together(self.wide | mask, mask)
 
 
 def doubt_of(image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning) -> Doubt | None:
-    """Return what differs around a silhouette (H, W) in an image; None where there is none."""
+    """Return what differs around a silhouette (H, W) in an image; None where there is none.
+
+    The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
+    border cuts that, it is the whole image: what lies beyond is not known, and the views must see that.
+    """
+    height, width = mask.shape
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     if w == 0:
         return None
     room = round(_ROOM * max(w, h)) + _ROOM_PX
-    window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-    light = model.light(image)
-    plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence_in(image, window, light)
-    part = matched_channels(image, model.background)[window]
-    return Doubt(window, plain >= np.uint8(min(255.0, cleaning.low * SCALE)), part.copy(), light)
+    rows, columns = (
+        slice(max(0, y - room), min(height, y + h + room)),
+        slice(max(0, x - room), min(width, x + w + room)),
+    )
+    light, low = model.light(image), np.uint8(min(255.0, cleaning.low * SCALE))
+    frame = matched_channels(image, model.background)
+    window, whole = (rows, columns), (slice(0, height), slice(0, width))
+    shaded, plain = model.both_in(frame, window, light)
+    if window != whole:
+        own = mask[window]
+        found = _hanging_together((plain >= low) | own, own)
+        borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
+        if any(border and rim.any() for border, rim in zip(borders, _rims(found), strict=True)):
+            window = whole
+            shaded, plain = model.both_in(frame, whole, light)
+        else:
+            for rim in (*_rims(plain), *_rims(shaded)):
+                rim[:] = 0
+    return Doubt(window, plain, shaded, low, frame[window].copy(), light)
+
+
+def _rims(image: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return the pixels along the upper, lower, left and right rim of an image (h, w)."""
+    return image[:_RIM_PX], image[-_RIM_PX:], image[:, :_RIM_PX], image[:, -_RIM_PX:]
 
 
 def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> Bools:
-    """Return the silhouette (H, W) with those of the pixels ``seen`` (H, W) by others that stand out from the shade."""
-    if not (seen & ~mask).any():
+    """Return the silhouette (h, w) with those of the pixels ``seen`` (h, w) by others that stand out from the shade.
+
+    Both are of the doubt's window.
+    """
+    asked = seen & ~mask
+    if not asked.any():
         return mask
-    doubt = doubt.within(seen | mask)
-    own, asked = mask[doubt.window], (seen & ~mask)[doubt.window]
-    ground = (model.background.centre[doubt.window] * doubt.light).astype(np.float32)
-    picture: Singles = doubt.image.astype(np.float32)
-    ratio, error = _lighting(picture, ground, own | asked)
-    spread = np.square(model.background.spread[doubt.window]) + np.square((error + np.float32(_RATIO_ERROR)) * ground)
-    away = (np.square(picture - ratio * ground) / spread).mean(axis=2)
+    here, window = doubt.around(seen | mask)
+    own, asked, image = mask[here], asked[here], np.ascontiguousarray(doubt.image[here])
+    centre = model.background.centre[window]
+    ground = (centre * doubt.light).astype(np.float32)
+    picture: Singles = image.astype(np.float32)
+    at = np.nonzero(asked)
+    step = 2 if max(model.background.size) > LARGE_PX else 1
+    ratio, error = _lighting(picture, ground, own | asked, at, step)
+    spread = np.square(model.background.spread[window][at])
+    spread += np.square((error + np.float32(_RATIO_ERROR)) * ground[at])
+    found = own.copy()
+    found[at] = (np.square(picture[at] - ratio * ground[at]) / spread).mean(axis=1) > _STANDS_OUT**2
     least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
-    found = fill_holes(_without_specks(own | (asked & (away > _STANDS_OUT**2)), own, least), least)
+    found = fill_holes(_without_specks(found, own, least), least)
     out = mask.copy()
-    out[doubt.window] = own | half_way_edge(found, doubt.image, model.background.centre[doubt.window], doubt.light)
+    out[here] = own | half_way_edge(found, image, centre, doubt.light)
     return out
 
 
-def _lighting(picture: Singles, ground: Singles, covered: Bools) -> tuple[Singles, Singles]:
-    """Return (h, w, C) the ratio that the ground is lit by, carried on under what is covered, and its error."""
-    smooth = [cv2.blur(one, (3, 3)).reshape(one.shape) for one in (picture, ground)]
+def _lighting(
+    picture: Singles, ground: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int
+) -> tuple[Singles, Singles]:
+    """Return (n, C) the ratio that the ground is lit by at pixels under what is covered, and its error.
+
+    Light is smooth: every ``step``-th pixel along both axes is looked at.
+    """
+    free = cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX))[::step, ::step] == 0
+    smooth = [cv2.blur(one, (3, 3)).reshape(one.shape)[::step, ::step] for one in (picture, ground)]
     ratio = smooth[0] / np.maximum(smooth[1], np.float32(8.0))
-    free = cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX)) == 0
     free &= (ratio.min(axis=2) > _LIT[0]) & (ratio.max(axis=2) < _LIT[1])
+    at = tuple(one // step for one in at)
     if not free.any():
-        return np.ones_like(ratio), np.ones_like(ratio)
-    near = cv2.distanceTransform((~covered).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) < _AROUND_PX
-    variation = variation_of(ratio, free, near)
-    distance = cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-    return filled(ratio, free), spread_at(distance, variation)
-
-
-def _part(background: Background, window: tuple[slice, slice]) -> Background:
-    return Background(background.centre[window], background.spread[window])
+        return np.ones_like(ratio[at]), np.ones_like(ratio[at])
+    covered = covered[::step, ::step]
+    near = cv2.distanceTransform((~covered).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) < _AROUND_PX / step
+    variation = variation_of(ratio, free, near, step)
+    distance = np.float32(step) * cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+    return filled(ratio, free)[at], spread_at(distance[at], variation)
 
 
 def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:

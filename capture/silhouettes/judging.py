@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.cameras.image_changes import cropped
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats
 from capture.backgrounds.appearance import disc
@@ -65,6 +66,35 @@ def mask_flags(mask: Bools) -> int:
     return int(MaskFlag.TOUCHES_BORDER) if touches else 0
 
 
+@dataclass(eq=False)
+class _CloseViews:
+    """The views of one frame, each cut to where its subject is: the cost follows the subject's size, not the image's.
+
+    ``masks`` (h, w) of windows of the images, ``rig`` the cameras of these, ``side`` the longer side of the images, px.
+    """
+
+    masks: list[Bools]
+    doubts: Sequence[Doubt | None]
+    windows: list[tuple[slice, slice]]
+    rig: Rig
+    side: int
+
+    @classmethod
+    def of(cls, masks: Sequence[Bools], doubts: Sequence[Doubt | None], rig: Rig) -> _CloseViews:
+        """Cut masks (H, W) and cameras to the windows of the doubts; views without one stay whole."""
+        windows, cameras, side = [], [], 1
+        for mask, doubt, camera in zip(masks, doubts, rig, strict=True):
+            height, width = mask.shape
+            rows, columns = (slice(0, height), slice(0, width)) if doubt is None else doubt.window
+            size = (columns.stop - columns.start, rows.stop - rows.start)
+            whole = size == (width, height)
+            cameras.append(camera if whole else cropped(camera, (columns.start, rows.start), size))
+            windows.append((rows, columns))
+            side = max(side, height, width)
+        parts = [np.ascontiguousarray(mask[window]) for mask, window in zip(masks, windows, strict=True)]
+        return cls(parts, doubts, windows, Rig(tuple(cameras)), side)
+
+
 def judge_frame(
     offset: int, shares: Sequence[Share], known: Prepared, rig: Rig | None, options: ModelOptions
 ) -> Floats:
@@ -72,17 +102,21 @@ def judge_frame(
     agreement = np.full(len(shares), np.nan)
     if rig is not None:
         _cut_again(offset, shares, known.models, rig)
-        if options.repair:
-            _confirm(offset, shares, known, rig)
-        verdict = consensus([share.masks[offset] for share in shares], rig, repair=options.repair)
+        views = _CloseViews.of(
+            [share.masks[offset] for share in shares], [share.doubts[offset] for share in shares], rig
+        )
+        changed = _confirm(views, known) if options.repair else np.zeros(len(shares), dtype=bool)
+        verdict = consensus(views.masks, views.rig, repair=options.repair)
+        views.masks = verdict.masks
         for index, share in enumerate(shares):
+            if changed[index] or verdict.repaired[index]:
+                share.masks[offset][views.windows[index]] = views.masks[index]
+                share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | mask_flags(share.masks[offset])
             if verdict.repaired[index]:
-                share.masks[offset] = verdict.masks[index]
-                share.flags[offset] = mask_flags(share.masks[offset]) | MaskFlag.REPAIRED
+                share.flags[offset] |= np.uint16(MaskFlag.REPAIRED)
             if verdict.contradicted[index]:
                 share.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-        masks, doubts = [share.masks[offset] for share in shares], [share.doubts[offset] for share in shares]
-        agreement = frame_agreement(masks, doubts, known.models, rig, known.floor)
+        agreement = _agreement(views, known.floor)
     for share, model in zip(shares, known.models, strict=True):
         margin = own_margin(model, share.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
@@ -91,53 +125,50 @@ def judge_frame(
     return agreement
 
 
-def frame_agreement(
-    masks: Sequence[Bools], doubts: Sequence[Doubt | None], models: Sequence[Model], rig: Rig, floor: Floor | None
-) -> Floats:
+def frame_agreement(masks: Sequence[Bools], doubts: Sequence[Doubt | None], rig: Rig, floor: Floor | None) -> Floats:
     """Return (C,) how the silhouettes (H, W) of a frame agree with the images and each other.
 
     With each other alone where no model says what differs: masks that are brought, keys, sitting subjects.
     """
+    return _agreement(_CloseViews.of(masks, doubts, rig), floor)
+
+
+def _agreement(views: _CloseViews, floor: Floor | None) -> Floats:
     evident: list[tuple[Bools, Bools] | None] = []
-    for mask, doubt, model in zip(masks, doubts, models, strict=True):
-        if doubt is None or not isinstance(model, CameraModel) or not isinstance(model.model, PlateModel):
-            evident.append(None)
-            continue
-        whole = np.zeros((2, *mask.shape), dtype=bool)
-        whole[0][doubt.window], whole[1][doubt.window] = doubt.evident(model.model, model.cleaning)
-        evident.append((whole[0], whole[1]))
-    scores = two_sided(masks, evident, rig, floor)
+    for mask, doubt in zip(views.masks, views.doubts, strict=True):
+        evident.append(None if doubt is None else doubt.evident(mask))
+    scores = two_sided(views.masks, evident, views.rig, floor, views.side)
     unknown = np.isnan(scores)
-    return np.where(unknown, ray_agreement(masks, rig), scores) if unknown.any() else scores
+    return np.where(unknown, ray_agreement(views.masks, views.rig), scores) if unknown.any() else scores
 
 
-def _confirm(offset: int, shares: Sequence[Share], known: Prepared, rig: Rig) -> None:
-    """Take out of the silhouettes that were found by difference what the other views do not confirm, in place."""
+def _confirm(views: _CloseViews, known: Prepared) -> Bools:
+    """Take out of the silhouettes that were found by difference what the other views do not confirm, in place.
+
+    Returns (C,) which they are.
+    """
     chosen = [isinstance(model, CameraModel) and isinstance(model.model, _DIFFERENCES) for model in known.models]
     if not any(chosen):
-        return
+        return np.array(chosen)
     for _ in range(_CONFIRMED):
-        seen = confirmed([share.masks[offset] for share in shares], rig, known.floor)
-        for share, model, mask, cut in zip(shares, known.models, seen, chosen, strict=True):
+        seen = confirmed(views.masks, views.rig, known.floor, views.side)
+        for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
                 weak = mask.copy()
-                share.masks[offset] = clean_mask(weak, weak, model.cleaning)
+                views.masks[index] = clean_mask(weak, weak, model.cleaning)
     if known.floor is not None:
-        _restore(offset, shares, known.models, rig, known.floor)
-    for share, cut in zip(shares, chosen, strict=True):
-        if cut:
-            share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | mask_flags(share.masks[offset])
+        _restore(views, known.models, known.floor)
+    return np.array(chosen)
 
 
-def _restore(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig, floor: Floor) -> None:
+def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor) -> None:
     """Give back what looks like shade but stands out, and that the other views see clear of the floor, in place."""
-    doubts = [share.doubts[offset] for share in shares]
-    masks = [share.masks[offset] for share in shares]
-    wide = [mask if doubt is None else doubt.whole(mask) for doubt, mask in zip(doubts, masks, strict=True)]
-    for share, model, doubt, seen in zip(shares, models, doubts, seen_above(masks, wide, rig, floor), strict=True):
+    wide = [mask if doubt is None else doubt.whole(mask) for doubt, mask in zip(views.doubts, views.masks, strict=True)]
+    asked = seen_above(views.masks, wide, views.rig, floor, views.side)
+    for index, (model, doubt, seen) in enumerate(zip(models, views.doubts, asked, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            share.masks[offset] = standing_out(doubt, share.masks[offset], seen, plate)
+            views.masks[index] = standing_out(doubt, views.masks[index], seen, plate)
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

@@ -140,7 +140,7 @@ class CameraModel:
 
     def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
         """Return the silhouette of what differs from a background."""
-        mask = silhouette_of(self._moving(model.evidence_in(image, None, light)), self.cleaning)
+        mask = silhouette_of(self._moving(model.evidence_of(image, light, self.cleaning)), self.cleaning)
         if model.shadow_floor < 1.0:
             mask = self._without_false_shadows(image, model, mask, light)
         return half_way_edge(mask, matched_channels(image, model.background), model.background.centre, light)

@@ -32,7 +32,8 @@ from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
 
-_CHUNK = 16
+#: Frames that are held at a time at most, and pixels of all their cameras.
+_CHUNK, _CHUNK_PX = 16, 40_000_000
 Model = CameraModel | SittingModel | None
 
 
@@ -169,8 +170,9 @@ def segment_recording(
         report = _empty_report(names, known.models, last - start)
         parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
         with create_masks(target, names, sizes, last - start, parameters, matte=chosen.matte) as writer:
-            for first in range(0, last - start, _CHUNK):
-                here = slice(first, min(first + _CHUNK, last - start))
+            chunk = max(1, min(_CHUNK, _CHUNK_PX // sum(width * height for width, height in sizes)))
+            for first in range(0, last - start, chunk):
+                here = slice(first, min(first + chunk, last - start))
                 shares = cutter.cut(here.stop - first)
                 if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
                     for name, corners in zip(names, pool.map(_outlines, shares, rig), strict=True):

@@ -23,7 +23,7 @@ from capture.hull.scales import view_scales
 from capture.silhouettes.views.lines_of_sight import Others, lines_that_meet, pack_views
 from capture.silhouettes.views.ray_agreement import outline_box
 
-__all__ = ["MANY", "SLACK", "Floor", "Sights", "confirmed"]
+__all__ = ["SLACK", "Floor", "Sights", "confirmed", "larger_by", "may_be_wrong"]
 
 #: Lines of sight are followed in steps of this many pixels, through every ``_STRIDE``-th pixel.
 _STEP_PX = 2.0
@@ -31,7 +31,7 @@ _STRIDE = 2
 #: Other views' silhouettes count as larger by this share of the image's longer side: calibration is not exact.
 SLACK = 0.002
 #: With this many other views one of them may be wrong at a point.
-MANY = 4
+_MANY = 4
 #: A silhouette of which less is confirmed is left as it is: it, or the others, must be wrong altogether.
 _LEAST = 0.3
 
@@ -58,48 +58,59 @@ class Sights:
         used: (n,) the views that take part.
     """
 
-    def __init__(
-        self, masks: Sequence[Bools], rig: Rig, heights: tuple[float, float], slack: float, tolerated: int
-    ) -> None:
-        """Pack silhouettes; followed is between two ``heights`` of z, mm; others count as larger by ``slack``."""
+    def __init__(self, masks: Sequence[Bools], rig: Rig, larger: int) -> None:
+        """Pack silhouettes; others count as ``larger`` by so many pixels."""
         evidence = gather([outline_box(mask) for mask in masks], rig)
         self.used = np.flatnonzero(evidence.used) if evidence.box is not None else np.zeros(0, dtype=np.int64)
         if evidence.box is None:
             return
-        self._cameras = evidence.cameras
+        self._cameras, self._box = evidence.cameras, evidence.box
         rows = np.array([camera.packed() for camera in evidence.cameras])
         centres = np.array([camera.centre for camera in evidence.cameras])
         away = np.linalg.norm(centres - evidence.box.centre, axis=1)
         self._step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
-        low, high = evidence.box.low.copy(), evidence.box.high.copy()
-        low[2], high[2] = max(low[2], min(heights)), min(high[2], max(heights))
-        self._box = Box(low, high) if low[2] < high[2] else None
-        views = [masks[int(index)] for index in self.used]
-        larger = max(1, round(slack * max(max(mask.shape) for mask in views)))
-        self._packed = pack_views(rows, views, evidence.images, larger)
-        self._others = Others(tolerated=tolerated, needed=2)
+        self._packed = pack_views(rows, [masks[int(index)] for index in self.used], evidence.images, larger)
 
-    def seen(self, place: int, mask: Bools) -> tuple[Bools, float]:
-        """Return a view's mask (H, W) where the others see something, every second pixel asked; and how much of it."""
+    def seen(self, place: int, mask: Bools, heights: tuple[float, float], tolerated: int) -> tuple[Bools, float]:
+        """Return a view's mask (H, W) where the others see something, every second pixel asked; and how much of it.
+
+        Followed is between two ``heights`` of z, mm; so many views may be wrong at a point.
+        """
         pixels, shape, corner = _grid(mask, outline_box(mask))
         if len(pixels) == 0:
             return mask, 1.0
-        if self._box is None:
+        low, high = self._box.low.copy(), self._box.high.copy()
+        low[2], high[2] = max(low[2], min(heights)), min(high[2], max(heights))
+        if low[2] >= high[2]:
             return np.zeros_like(mask), 0.0
         rays = self._cameras[place].rays(pixels)
-        met = lines_that_meet(rays, place, self._packed, self._box, self._step, self._others)
+        others = Others(tolerated=tolerated, needed=2)
+        met = lines_that_meet(rays, place, self._packed, Box(low, high), self._step, others)
         return _kept(mask, pixels, met, shape, corner), float(met.mean())
 
 
-def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None) -> list[Bools]:
-    """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out."""
+def may_be_wrong(rig: Rig) -> int:
+    """Return how many of the other views may be wrong at a point."""
+    return 1 if len(rig) - 1 >= _MANY else 0
+
+
+def larger_by(share: float, masks: Sequence[Bools], side: int | None) -> int:
+    """Return a share of the images' longer side in pixels, 1 at least; ``side``: where masks are parts of images."""
+    return max(1, round(share * (side or max(max(mask.shape) for mask in masks))))
+
+
+def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None, side: int | None = None) -> list[Bools]:
+    """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out.
+
+    ``side``: longer side of the images, px, where masks and rig are of parts of them.
+    """
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
-    sights = Sights(masks, rig, heights, SLACK, 1 if len(rig) - 1 >= MANY else 0)
+    sights = Sights(masks, rig, larger_by(SLACK, masks, side))
     kept = list(masks)
     if len(sights.used) < 3:
         return kept
     for place, index in enumerate(sights.used):
-        mask, share = sights.seen(place, masks[int(index)])
+        mask, share = sights.seen(place, masks[int(index)], heights, may_be_wrong(rig))
         if share >= _LEAST:
             kept[int(index)] = mask
     return kept

@@ -15,10 +15,9 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
-from capture.hull.agreement import mesh_silhouette, overlap
+from capture.hull.agreement import mesh_silhouettes, overlap
 from capture.hull.distance import DistanceImage, Extent, distance_image
 from capture.hull.implicit import implicit_hull
-from capture.hull.result import Hull
 from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["Verdict", "consensus"]
@@ -29,6 +28,8 @@ _FINE = 0.85
 CONTRADICTED = 0.8
 #: How much better the others must agree without a view for it to be the one that misses something.
 _BETTER = 0.02
+#: Cells along the longest side of a hull: it is held against masks with some pixels of room.
+_CELLS = 64
 #: With this many other views one of them may be wrong at a point: what one view misses must not be lost in all.
 _MANY = 4
 
@@ -52,20 +53,20 @@ class Verdict:
 
 def _scores(
     masks: Sequence[Bools], images: Sequence[DistanceImage], rig: Rig, views: Bools | None
-) -> tuple[Floats, Hull]:
+) -> tuple[Floats, list[Bools]]:
+    """Return (C,) how the hull of some views agrees with all, and its silhouette in each; none if it is empty."""
     others = 0 if views is None else int(np.count_nonzero(views))
-    hull = implicit_hull(images, rig, views=views, tolerated=int(others >= _MANY), sharp=False, score=False)
+    hull = implicit_hull(
+        images, rig, views=views, tolerated=int(others >= _MANY), most_cells=_CELLS, sharp=False, score=False
+    )
     usable = np.array([image.view in (Extent.COMPLETE, Extent.PARTIAL) for image in images])
     scores = np.full(len(masks), np.nan)
     if np.count_nonzero(usable) < 2:
-        return scores, hull
-    for index in np.flatnonzero(usable):
-        if hull.is_empty:
-            scores[index] = 0.0
-        else:
-            drawn = mesh_silhouette(rig[int(index)], hull.vertices, hull.faces)
-            scores[index] = overlap(drawn, masks[int(index)])
-    return scores, hull
+        return scores, []
+    drawn = [] if hull.is_empty else mesh_silhouettes(rig, hull.vertices, hull.faces)
+    for index in np.flatnonzero(usable).tolist():
+        scores[index] = overlap(drawn[index], masks[index]) if drawn else 0.0
+    return scores, drawn
 
 
 def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdict:
@@ -79,14 +80,13 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
     images = [distance_image(mask) for mask in masks]
     before, _ = _scores(masks, images, rig, None)
     suspect = np.zeros(len(masks), dtype=bool)
-    for index in usable:
+    for index in usable.tolist():
         others = np.ones(len(masks), dtype=bool)
         others[index] = False
-        without, hull = _scores(masks, images, rig, others)
-        if hull.is_empty:
+        without, all_drawn = _scores(masks, images, rig, others)
+        if not all_drawn:
             continue
-        drawn = mesh_silhouette(rig[int(index)], hull.vertices, hull.faces)
-        mask = masks[int(index)]
+        drawn, mask = all_drawn[index], masks[index]
         rest = usable[usable != index]
         suspect[index] = np.mean(without[rest] - before[rest]) > _BETTER
         if not repair:
@@ -97,7 +97,7 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdi
         if suspect[index]:
             mended[window] |= _filled_holes(mended[window], drawn[window])
         if (mended != mask).any():
-            kept[int(index)] = mended
+            kept[index] = mended
             changed[index] = True
     after = before
     if changed.any():

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
-from capture.silhouettes.views.confirmation import MANY, Floor, Sights
+from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 
 __all__ = ["seen_above"]
 
@@ -20,19 +20,22 @@ __all__ = ["seen_above"]
 _SLACK = 0.003
 
 
-def seen_above(masks: Sequence[Bools], wide: Sequence[Bools], rig: Rig, floor: Floor) -> list[Bools]:
+def seen_above(
+    masks: Sequence[Bools], wide: Sequence[Bools], rig: Rig, floor: Floor, side: int | None = None
+) -> list[Bools]:
     """Return the pixels of ``wide`` outside ``masks`` (H, W) that the others' ``wide`` have, clear of the floor.
 
-    What the others have on the floor along the same line of sight may be shade there, and is left.
+    What the others have on the floor along the same line of sight may be shade there, and is left. ``side``: longer
+    side of the images, px, where masks and rig are of parts of them.
     """
-    above = Sights(wide, rig, (floor.clear, floor.up * np.inf), _SLACK, 1 if len(rig) - 1 >= MANY else 0)
-    below = Sights(wide, rig, (floor.height, floor.clear), _SLACK, 0)
+    sights = Sights(wide, rig, larger_by(_SLACK, wide, side))
     seen = [np.zeros_like(mask) for mask in masks]
-    if len(above.used) < 3:
+    if len(sights.used) < 3:
         return seen
-    for place, index in enumerate(above.used):
-        asked = wide[int(index)] & ~masks[int(index)]
+    above, below = (floor.clear, floor.up * np.inf), (floor.height, floor.clear)
+    for place, index in enumerate(int(one) for one in sights.used):
+        asked = wide[index] & ~masks[index]
         if asked.any():
-            found, _ = above.seen(place, asked)
-            seen[int(index)] = found & ~below.seen(place, found)[0] if found.any() else found
+            found, _ = sights.seen(place, asked, above, may_be_wrong(rig))
+            seen[index] = found & ~sights.seen(place, found, below, 0)[0] if found.any() else found
     return seen

@@ -18,21 +18,26 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
-from capture.silhouettes.views.confirmation import MANY, SLACK, Floor, Sights
+from capture.silhouettes.views.confirmation import SLACK, Floor, Sights, larger_by, may_be_wrong
 
 __all__ = ["two_sided"]
 
 
 def two_sided(
-    masks: Sequence[Bools], evident: Sequence[tuple[Bools, Bools] | None], rig: Rig, floor: Floor | None
+    masks: Sequence[Bools],
+    evident: Sequence[tuple[Bools, Bools] | None],
+    rig: Rig,
+    floor: Floor | None,
+    side: int | None = None,
 ) -> Floats:
     """Return (C,) the agreement of silhouettes (H, W) of one frame; NaN where nothing can be said.
 
     ``evident``: (H, W) what differs beyond doubt in a view, and what of it cannot be shade; None where not known.
+    ``side``: longer side of the images, px, where masks and rig are of parts of them.
     """
     scores = np.full(len(masks), np.nan)
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
-    sights = Sights(masks, rig, heights, SLACK, 1 if len(rig) - 1 >= MANY else 0)
+    sights = Sights(masks, rig, larger_by(SLACK, masks, side))
     if len(sights.used) < 3:
         return scores
     for place, index in enumerate(int(one) for one in sights.used):
@@ -40,6 +45,6 @@ def two_sided(
         if known is None:
             continue
         missing = known[1] & ~mask
-        missed = np.count_nonzero(sights.seen(place, missing)[0]) if missing.any() else 0
+        missed = np.count_nonzero(sights.seen(place, missing, heights, may_be_wrong(rig))[0]) if missing.any() else 0
         scores[index] = np.count_nonzero(mask & known[0]) / (np.count_nonzero(mask) + missed)
     return scores

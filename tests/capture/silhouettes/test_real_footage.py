@@ -130,6 +130,7 @@ def test_a_part_that_stands_out_of_its_surroundings_is_given_back_and_smooth_sha
     assert not first[ear].any()  # the ear looks like shade
     doubt = doubt_of(image[:, :, 0], first, model, Cleaning())
     assert doubt is not None
+    assert doubt.plain.shape == first.shape
     wide = doubt.whole(first)
     assert wide[ear].mean() > 0.9 and wide[95:105, 60:100].mean() > 0.9  # so does shade
     asked = wide & ~first & ((rows < 40) | ((rows > 84) & (rows < 100) & (abs(columns - 80) < 20)))

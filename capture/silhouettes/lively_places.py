@@ -1,0 +1,113 @@
+"""Where in an image anything may differ strongly from the background, by a look at every fourth row.
+
+A subject is a small share of a large image. What is kept of a silhouette is large, or near something large
+(`capture.silhouettes.cleanup`), and has pixels that differ strongly; a few rows show where. The difference itself is
+measured in rectangles around those places only, each grown until what differs weakly ends inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.foundation.arrays import Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
+from capture.backgrounds.background import Background
+
+__all__ = ["evidence_around", "lively_places"]
+
+Window = tuple[slice, slice]
+#: Rows between those that are looked at, and side of the tiles in which what they show is gathered, px.
+_ROWS = 4
+_TILE_PX = 16
+#: Room around a place, tiles; and by how much a rectangle grows on a side where something goes on, px.
+_ROOM = 2
+_GROWS_PX = 32
+#: If the rectangles hold more than this share of the image, all of it is measured at once.
+_MOST = 0.5
+#: Rounding must not hide a pixel.
+_SAFE = 0.99
+
+
+def lively_places(frame: Bytes, background: Background, gain: Floats, sigmas: float) -> list[Window]:
+    """Return rectangles (rows, columns) that hold all that differs by so many ``sigmas`` in the rows looked at.
+
+    Args:
+        frame: (H, W, C) an image.
+        background: the empty scene.
+        gain: (C,) light of the image.
+        sigmas: standard deviations of any channel.
+    """
+    height, width, channels = frame.shape
+    tiles = np.zeros((-(-height // _TILE_PX), -(-width // _TILE_PX)), dtype=np.int32)
+    flat = (height, width * channels)
+    gains = np.tile(gain.astype(np.float32), width)
+    limit = np.float32(_SAFE * sigmas)
+    centre, spread = background.centre.reshape(flat), background.spread.reshape(flat)
+    _look(frame.reshape(flat), centre, spread, gains, limit, channels * _TILE_PX, tiles)
+    grown = cv2.dilate((tiles > 0).view(np.uint8), np.ones((2 * _ROOM + 1, 2 * _ROOM + 1), np.uint8))
+    count, _, stats, _ = cv2.connectedComponentsWithStats(grown, connectivity=8)
+    boxes = stats[1:count, :4] * _TILE_PX
+    return [(slice(y, min(y + h, height)), slice(x, min(x + w, width))) for x, y, w, h in boxes.tolist()]
+
+
+def evidence_around(
+    places: list[Window], shape: tuple[int, int], low: float, measure: Callable[[Window | None], Bytes]
+) -> Bytes:
+    """Return (H, W) evidence measured around places and wherever it goes on from there; 0 elsewhere.
+
+    Args:
+        places: rectangles.
+        shape: (H, W).
+        low: evidence that is followed.
+        measure: gives the evidence in a rectangle, or in the whole image (None).
+    """
+    height, width = shape
+    out = np.zeros(shape, dtype=np.uint8)
+    area = 0
+    for place in places:
+        window, grows = place, True
+        while grows:
+            rows, columns = window
+            area += (rows.stop - rows.start) * (columns.stop - columns.start)
+            if area > _MOST * height * width:
+                return measure(None)
+            found = measure(window)
+            up, down = rows.start > 0 and found[0].max() >= low, rows.stop < height and found[-1].max() >= low
+            left = columns.start > 0 and found[:, 0].max() >= low
+            right = columns.stop < width and found[:, -1].max() >= low
+            grows = bool(up or down or left or right)
+            window = (
+                slice(max(0, rows.start - up * _GROWS_PX), min(height, rows.stop + down * _GROWS_PX)),
+                slice(max(0, columns.start - left * _GROWS_PX), min(width, columns.stop + right * _GROWS_PX)),
+            )
+        out[window] = found
+    return out
+
+
+@compiled
+def _look(
+    frame: Bytes,
+    centre: Singles,
+    spread: Singles,
+    gains: Singles,
+    limit: np.float32,
+    side: int,
+    tiles: NDArray[np.int32],
+) -> None:
+    """Count, in tiles (h, w), the values of every fourth row (H, W C) that differ by more than ``limit`` sigma."""
+    height, width = frame.shape
+    differs = np.empty(width, np.uint8)
+    for y in range(_ROWS // 2, height, _ROWS):
+        row = y // _TILE_PX
+        # Written down first and counted afterwards: each loop takes several values at a time.
+        for x in range(width):
+            differs[x] = np.uint8(abs(np.float32(frame[y, x]) - centre[y, x] * gains[x]) > limit * spread[y, x])
+        for tile in range(tiles.shape[1]):
+            count = 0
+            for x in range(tile * side, min(width, (tile + 1) * side)):
+                count += differs[x]
+            tiles[row, tile] += count
