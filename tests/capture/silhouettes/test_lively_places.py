@@ -12,7 +12,7 @@ from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of
 from capture.silhouettes.lively_places import evidence_around, lively_places
 
-SHAPE = (400, 600)
+SHAPE = (700, 1000)
 
 
 def scene(rng: np.random.Generator, channels: int, floor: float = 1.0) -> tuple[PlateModel, np.ndarray]:
@@ -59,7 +59,7 @@ def test_a_rectangle_grows_as_long_as_something_goes_on(rng: np.random.Generator
     found = evidence_around(places, SHAPE, 4.0 * SCALE, measure)
     assert found[300, 500] >= 4 * SCALE
     assert len(asked) > len(places)
-    whole = evidence_around([(slice(0, 400), slice(0, 400))], SHAPE, 4.0 * SCALE, measure)
+    whole = evidence_around([(slice(0, 700), slice(0, 600))], SHAPE, 4.0 * SCALE, measure)
     assert asked[-1] is None  # most of the image: all of it at once
     np.testing.assert_array_equal(whole, measure(None))
     even = np.full((*SHAPE, 1), 130, np.uint8)
