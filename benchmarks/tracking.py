@@ -39,6 +39,7 @@ from benchmarks.crane.runs import (
 from benchmarks.crane.sequence import Crane
 from benchmarks.crane.speed import tracking_fps
 from benchmarks.gplvm import gplvm_against_gpy
+from benchmarks.measuring.sample_priors import linear_priors
 from calibration.foundation.arrays import Floats
 from tracking.quads.deformation import CageRig
 from tracking.quads.green import green_coordinates
@@ -102,18 +103,32 @@ def kernels(crane: Crane, cage_rig: CageRig) -> dict[str, float]:
     return {"green_speed_vs_numpy": loop / ours, "deform_hz": 1.0 / deform}
 
 
-def sample_errors(name: str) -> dict[str, float]:
+def sample_errors(name: str, workers: int | None = None) -> dict[str, float]:
     """Mean joint errors of a sample recording through silhouettes, track and skeleton, all frames, mm."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / name
         shutil.copytree(SAMPLES / name, place, ignore=shutil.ignore_patterns("results", "calibration"))
-        run(place, until="skeleton")
+        run(place, until="skeleton", workers=workers)
         scores = evaluate(place)
     joints = dict(zip(scores.names, scores.per_joint, strict=True))
     found = {"joint_mm": scores.mean}
     if name == "mouse":
         paws = [value for joint, value in joints.items() if joint.endswith(("wrist", "ankle"))]
         found |= {"tail_tip_mm": joints["tail_tip"], "paws_mm": float(np.mean(paws))}
+    return found
+
+
+def sample_prior_table() -> dict[str, dict[str, float]]:
+    """The samples with the built-in GPLVMs, and with linear priors of the same poses and dimension; mean joint mm."""
+    found: dict[str, dict[str, float]] = {"GPLVM": {}, "linear": {}}
+    for name in ("mouse", "human"):
+        found["GPLVM"][name] = sample_errors(name)["joint_mm"]
+        with linear_priors():
+            found["linear"][name] = sample_errors(name, workers=1)[
+                "joint_mm"
+            ]  # here: other processes know only their own
+    for kind, errors in found.items():
+        print(f"samples, {kind:<8}" + "".join(f"{name:>8} {error:.2f} mm" for name, error in errors.items()))
     return found
 
 
@@ -160,11 +175,9 @@ def main() -> None:
             return
         if args.priors:
             chosen = tuple(name for name in CONDITIONS if name in args.crane.split(","))
-            print(
-                json.dumps(
-                    prior_table(crane_subjects(("own", "offprior")), Path(folder), chosen, args.rows, (first, last))
-                )
-            )
+            subjects = crane_subjects(("own", "offprior"))
+            rows = prior_table(subjects, Path(folder), chosen, args.rows, (first, last))
+            print(json.dumps(rows if args.rows else {**rows, "samples": sample_prior_table()}))
             return
         subjects = crane_subjects(("own", "offprior", "small"))
         subject = subjects["own"]
