@@ -30,7 +30,7 @@ from capture.studio.films.simulation import Plan, RingPlan, simulate
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.workers import LocalWorkers
 
-FILM = Plan(name="long", frames=120, ring=RingPlan(cameras=4, size=(160, 120)))
+FILM = Plan(name="long", frames=120, ring=RingPlan(cameras=4, size=(320, 240)))
 HOUR = 432_000
 """Frames of an hour at 120 Hz."""
 HANDS = 100

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from calibration.foundation.spans import Span
 
-__all__ = ["HULL_SHARE", "LENGTH", "MARGIN", "cut"]
+__all__ = ["CHUNK", "HULL_SHARE", "LENGTH", "MARGIN", "chunk_spans", "cut"]
 
 LENGTH = 160
 """Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
@@ -16,6 +16,9 @@ MARGIN = 4
 
 HULL_SHARE = 4
 """Parts of the hulls in one of the silhouettes: small ones fill the time in which others wait."""
+
+CHUNK = 2048
+"""Frames of a chunk of the skeleton, at most."""
 
 _WORTH_TWO = 80
 
@@ -29,3 +32,13 @@ def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
     count = max(-(-len(whole) // length), 2 if len(whole) >= _WORTH_TWO else 1)
     edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
     return tuple(Span(a, b) for a, b in pairwise(edges))
+
+
+def chunk_spans(frames: int, chunk: int | None = None) -> list[Span]:
+    """Return the chunks in which the skeleton of so many frames is fitted.
+
+    >>> [len(span) for span in chunk_spans(5000)]
+    [1666, 1667, 1667]
+    """
+    count = max(1, -(-frames // (chunk or CHUNK)))
+    return [Span(a, b) for a, b in pairwise(frames * k // count for k in range(count + 1))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
@@ -10,11 +12,11 @@ from typing import Any, Protocol
 from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
-from vivarig.jobs.cutting import MARGIN
+from vivarig.jobs.cutting import MARGIN, chunk_spans
 from vivarig.jobs.job import Job
 from vivarig.pipeline import tasks
 from vivarig.pipeline.stages import STAGES, Stage
-from vivarig.stages.options import SilhouetteOptions
+from vivarig.stages.options import SilhouetteOptions, SkeletonOptions
 
 __all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
 
@@ -67,7 +69,8 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
             nodes += _part_nodes(job, stage, threads)
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
-            nodes.append(Node((stage.name, "join", ""), (tasks.whole, job, stage.name), needs))
+            fitted = _skeleton_nodes(job, needs) if stage.name == "skeleton" else []
+            nodes += [*fitted, Node((stage.name, "join", ""), (tasks.whole, job, stage.name), _keys(fitted) | needs)]
     if any("silhouettes" in stage.needs for stage in cut) and not any(stage.name == "silhouettes" for stage in cut):
         before = frozenset({("silhouettes", "join", "")}) if "silhouettes" in names else frozenset()
         nodes += [
@@ -111,6 +114,25 @@ def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
     return nodes
 
 
+def _skeleton_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
+    """Return the chunks of a long recording's skeleton, each a task of its own; none where one chunk is all."""
+    spans = chunk_spans(len(job.whole))
+    if len(spans) == 1 or (job.options(SkeletonOptions).beads and job.recording.of_kind("xray")):
+        return []  # (beads need all frames at once)
+    shared = Node(("skeleton", "prepare", ""), (tasks.ahead, job, "skeleton", None), needs)
+    return [
+        shared,
+        *(
+            Node(("skeleton", "fit", str(span)), (tasks.ahead, job, "skeleton", index), frozenset({shared.key}))
+            for index, span in enumerate(spans)
+        ),
+    ]
+
+
+def _keys(nodes: Iterable[Node]) -> frozenset[tuple[str, str, str]]:
+    return frozenset(node.key for node in nodes)
+
+
 def _looked_at(masks: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, ...]:
     """Return parts of the silhouettes that a preparation looks at: the first, the last and a few between."""
     meeting = _meeting(masks, Span(spans[0].first, spans[-1].stop))
@@ -120,6 +142,48 @@ def _looked_at(masks: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, 
 
 def _meeting(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
     return tuple(other for other in spans if other.meets(span))
+
+
+class _Waiting:
+    """Tasks that wait for others or for a worker, each looked at when it matters: an hour has tens of thousands."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._all = {node.key for node in nodes}
+        self._done: set[tuple[str, str, str]] = set()
+        self._open: dict[tuple[str, str, str], int] = {}
+        self._after: dict[tuple[str, str, str], list[Node]] = defaultdict(list)
+        self._ready: list[tuple[int, bool, tuple[str, str, str], Node]] = []
+        for node in nodes:
+            self.add(node)
+
+    def __len__(self) -> int:
+        return len(self._open) + len(self._ready)
+
+    def add(self, node: Node) -> None:
+        """Let a task wait for what it needs."""
+        needs = (node.needs & self._all) - self._done
+        for need in needs:
+            self._after[need].append(node)
+        if needs:
+            self._open[node.key] = len(needs)
+        else:
+            self._push(node)
+
+    def done(self, key: tuple[str, str, str]) -> None:
+        """Let those go on that waited for a task alone."""
+        self._done.add(key)
+        for node in self._after.pop(key, ()):
+            self._open[node.key] -= 1
+            if self._open[node.key] == 0:
+                del self._open[node.key]
+                self._push(node)
+
+    def next(self) -> Node | None:
+        """Return the ready task that goes first, None if there is none."""
+        return heapq.heappop(self._ready)[-1] if self._ready else None
+
+    def _push(self, node: Node) -> None:
+        heapq.heappush(self._ready, (_ORDER.index(node.key[0]), node.key[1] != "prepare", node.key, node))
 
 
 def run_nodes(
@@ -132,21 +196,15 @@ def run_nodes(
 
     A task that fails stops the rest: what runs is waited for, and its error is raised.
     """
-    waiting = {node.key: node for node in nodes}
-    keys = set(waiting)
-    done: set[tuple[str, str, str]] = set()
+    waiting = _Waiting(nodes)
     running: dict[Future[Any], Node] = {}
     reports: dict[str, CommandReport] = {}
     failure: BaseException | None = None
     while waiting or running:
-        ready = [node for node in waiting.values() if not (node.needs & keys) - done]
-        ready.sort(key=lambda node: (_ORDER.index(node.key[0]), node.key[1] != "prepare", node.key))
-        if failure is None:
-            for node in ready[: max(0, workers.capacity - len(running))]:
-                del waiting[node.key]
-                if on_start is not None:
-                    on_start(node)
-                running[workers.submit(tasks.timed, *node.call)] = node
+        while failure is None and len(running) < workers.capacity and (node := waiting.next()) is not None:
+            if on_start is not None:
+                on_start(node)
+            running[workers.submit(tasks.timed, *node.call)] = node
         if not running:
             break
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -163,9 +221,9 @@ def run_nodes(
                         "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
                     )
                 else:
-                    waiting[node.key] = again
+                    waiting.add(again)
                 continue
-            done.add(node.key)
+            waiting.done(node.key)
             if isinstance(answer.value, CommandReport):
                 reports[node.key[0]] = answer.value
             on_done(node, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
+from vivarig.stages.options import SkeletonOptions
 
-__all__ = ["Done", "extract", "join", "part", "prepare", "timed", "whole"]
+__all__ = ["Done", "ahead", "extract", "join", "part", "prepare", "timed", "whole"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     start, cpu = time.monotonic(), time.process_time()
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    if function is not whole:
+    if function not in (whole, ahead):
         cut_stage(stage)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
@@ -83,6 +85,23 @@ def join(job: Job, stage: str) -> CommandReport:
     return cut_stage(stage).join(job)
 
 
+def ahead(job: Job, stage: str, index: int | None) -> None:
+    """Fit one chunk of the skeleton for the task that writes them all; None: what all chunks share."""
+    from vivarig.stages import skeleton
+
+    options = job.options(SkeletonOptions)
+    with _keeping(job, stage):
+        if index is None:
+            skeleton.prepare_ahead(job.recording, options)
+        else:
+            skeleton.fit_ahead(job.recording, options, index)
+
+
 def whole(job: Job, stage: str) -> CommandReport:
-    """Do a stage that is not cut."""
-    return run_whole(job.recording, job.plans[stage].options)
+    """Do a stage that is not cut, with what was made for it ahead."""
+    with _keeping(job, stage):
+        return run_whole(job.recording, job.plans[stage].options)
+
+
+def _keeping(job: Job, stage: str) -> AbstractContextManager[None]:
+    return keeping(lambda name, make: job.once(stage, name, make))

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import once
 from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
@@ -27,7 +28,7 @@ from skeleton.pose_spaces.guided_springs import check_pose_model, guided_springs
 from skeleton.pose_spaces.library_files import load_pose_model
 from skeleton.pose_spaces.pose_library import PoseLibrary
 from skeleton.pose_spaces.principal_geodesics import PoseSpace
-from skeleton.pose_spaces.skeleton_filling import fill_skeleton_file
+from skeleton.pose_spaces.skeleton_filling import FillReport, fill_skeleton_file
 from skeleton.tree.joint_tree import Skeleton
 from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
 from tracking.subjects.skeleton import subject_body
@@ -35,15 +36,16 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.edits.frames import first_of
+from vivarig.jobs.cutting import CHUNK, chunk_spans
 from vivarig.mending.key_poses import hold_key_poses, signed_like
 from vivarig.mending.skeleton_rows import around, edited_spans
 from vivarig.mending.unedited import as_made
 from vivarig.stages import clean
 from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
-from vivarig.stages.skeleton_chunks import CHUNK, fit_chunks
-from vivarig.xray.bead_springs import hold_beads, load_bead_springs
+from vivarig.stages.skeleton_chunks import fit_chunk, fit_chunks
+from vivarig.xray.bead_springs import BeadSprings, hold_beads, load_bead_springs
 
-__all__ = ["run"]
+__all__ = ["fit_ahead", "prepare_ahead", "run"]
 
 #: How far a segment's length factor may lie from the whole body's: a tracked surface carries its template's
 #: proportions, so it says less about them than markers on skin do.
@@ -76,51 +78,77 @@ def _surface_only(fit: SkeletonFit) -> SkeletonFit:
     )
 
 
-# Over 80 lines: the stage from its inputs to its file, step by step; each step is a function of its own.
-def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
-    """Fit the skeleton, a chunk of frames at a time; with X-ray beads, whose places need them all, all at once."""
-    tracked = TrackedPoints(recording.results / "track.h5")
-    subject = options.body or tracked.subject or recording.subject
-    if subject is None:
-        raise InputError(f"{recording.folder}: recording.toml names no subject; pass --body mouse, rat or human")
-    body, markers = subject_body(str(subject), recording.folder)
-    if tracked.cage_names:
-        markers = markers.with_landmarks(body)
-    springs = Springs(cutoff=options.cutoff)
-    # An edit of some frames changes neither the bones' lengths nor the other frames: those are fitted as tracked first.
-    made = as_made(recording.results, "track.h5")
-    unedited = tracked if made.parent == recording.results else TrackedPoints(made)
-    seen = unedited.seen()
-    scaling = None
-    if options.scaling:
-        scaling = _scaled(body, markers, unedited, seen, springs)
-        body, markers = scaling.skeleton, scaling.marker_set
-    beads = None if not options.beads else load_bead_springs(recording, body.name, body.joint_names)
+class _Fitting:
+    """What a skeleton of a recording is fitted with: its body at the subject's lengths, its markers, and how."""
 
-    likely = _pose_model(options, body)
+    def __init__(self, recording: Recording, options: SkeletonOptions) -> None:
+        self.recording, self.options = recording, options
+        self.tracked = TrackedPoints(recording.results / "track.h5")
+        self.subject = options.body or self.tracked.subject or recording.subject
+        if self.subject is None:
+            raise InputError(f"{recording.folder}: recording.toml names no subject; pass --body mouse, rat or human")
+        self.body, self.markers = subject_body(str(self.subject), recording.folder)
+        if self.tracked.cage_names:
+            self.markers = self.markers.with_landmarks(self.body)
+        self._springs = Springs(cutoff=options.cutoff)
+        # An edit of some frames changes neither the bones' lengths nor the others, which are fitted as tracked first.
+        made = as_made(recording.results, "track.h5")
+        self.unedited = self.tracked if made.parent == recording.results else TrackedPoints(made)
+        self.seen = self.unedited.seen()
+        self.scaling: Scaling | None = None
+        if options.scaling:
+            self.scaling = once("scaling", self._scaled)
+            self.body, self.markers = self.scaling.skeleton, self.scaling.marker_set
+        self._likely = _pose_model(options, self.body)
 
-    def fitted(
-        labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet, start: Floats | None = None
+    def _scaled(self) -> Scaling:
+        return _scaled(self.body, self.markers, self.unedited, self.seen, self._springs)
+
+    def fit(
+        self, labels: Sequence[str], at: Floats, noise: Floats | None, held: MarkerSet, start: Floats | None = None
     ) -> SkeletonFit:
-        pull = springs
-        if likely is not None:
-            pull = guided_springs(springs, likely_poses(body, likely, labels, at, noise, held))
+        """Fit the body to points; ``start`` is a pose (D,) to begin with."""
+        pull, body = self._springs, self.body
+        if self._likely is not None:
+            pull = guided_springs(pull, likely_poses(body, self._likely, labels, at, noise, held))
         found = fit_skeleton(body, labels, at, noise, marker_set=held, springs=pull, start=start)
-        if options.smooth_s <= 0:
+        if self.options.smooth_s <= 0:
             return found
         return fit_smoothly(
-            body, labels, at, noise, marker_set=held, springs=pull, rate_hz=recording.rate_hz,
-            time_s=options.smooth_s, start=found,
+            body, labels, at, noise, marker_set=held, springs=pull, rate_hz=self.recording.rate_hz,
+            time_s=self.options.smooth_s, start=found,
         )  # fmt: skip
 
-    def fit_rows(span: Span, start: Floats | None, of: TrackedPoints = unedited) -> SkeletonFit:
-        rows = of.rows(slice(span.first, span.stop))
-        return fitted(of.names, rows.points, rows.sigma, markers, start)
+    def fit_rows(self, span: Span, start: Floats | None, of: TrackedPoints | None = None) -> SkeletonFit:
+        """Fit some frames, as tracked before any edit unless said otherwise."""
+        points = of or self.unedited
+        rows = points.rows(slice(span.first, span.stop))
+        return self.fit(points.names, rows.points, rows.sigma, self.markers, start)
 
+
+def prepare_ahead(recording: Recording, options: SkeletonOptions) -> None:
+    """Find the subject's lengths, which all chunks share: kept, where steps are (`calibration.foundation.once`)."""
+    _Fitting(recording, options)
+
+
+def fit_ahead(recording: Recording, options: SkeletonOptions, index: int) -> None:
+    """Fit one chunk of a long recording for the `run` that follows; one that is not there has nothing to do."""
+    fitting = _Fitting(recording, options)
+    spans = chunk_spans(len(fitting.seen))
+    if index < len(spans):
+        fit_chunk(fitting.fit_rows, spans[index], len(fitting.seen))
+
+
+def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
+    """Fit the skeleton, a chunk of frames at a time; with X-ray beads, whose places need them all, all at once."""
+    fitting = _Fitting(recording, options)
+    tracked, unedited, body, scaling = fitting.tracked, fitting.unedited, fitting.body, fitting.scaling
+    beads = None if not options.beads else load_bead_springs(recording, body.name, body.joint_names)
     parameters = {
-        "body": str(subject), "cutoff": options.cutoff, "scaling": scaling is not None, "smooth_s": options.smooth_s,
-        "beads": 0 if beads is None else len(beads.names), "pose_space": str(options.pose_space or ""),
-        "prior": str(options.prior or ""), "fill_s": options.fill_s, "sample": options.sample,
+        "body": str(fitting.subject), "cutoff": options.cutoff, "scaling": scaling is not None,
+        "smooth_s": options.smooth_s, "beads": 0 if beads is None else len(beads.names),
+        "pose_space": str(options.pose_space or ""), "prior": str(options.prior or ""), "fill_s": options.fill_s,
+        "sample": options.sample,
     }  # fmt: skip
     path = recording.results / "skeleton.h5"
     with (
@@ -135,21 +163,23 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             rows = of.rows(slice(span.first, span.stop))
             markerless: SkeletonFit | None = None
             if beads is not None:
-                markerless, fit = fit, hold_beads(beads, fit, of.names, rows.points, rows.sigma, markers, fitted)
+                held = hold_beads(beads, fit, of.names, rows.points, rows.sigma, fitting.markers, fitting.fit)
+                markerless, fit = fit, held
             fit = _no_surer(_surface_only(fit), of.trust[span.first : span.stop])
             limbs = of.limbs(slice(span.first, span.stop), body.joint_names)
             fit = _with_model_error(fit, body, limbs)
             writer.write(span, fit, rows.cage, markerless, _by_joint(fit, limbs))
 
         done = 0
-        for span, fit in fit_chunks(fit_rows, seen, chunk=CHUNK if beads is None else max(len(tracked), 1)):
+        chunk = None if beads is None else max(len(tracked), 1)
+        for span, fit in fit_chunks(fitting.fit_rows, fitting.seen, chunk=chunk):
             write(span, fit, unedited)
             done += len(span)
             on_progress(done, len(tracked))
         for span in edited_spans(unedited, tracked):
             wide, whole = around(span, len(tracked))
             start = writer.file["coordinates"][wide.first]
-            again = fit_rows(wide, start, tracked)
+            again = fitting.fit_rows(wide, start, tracked)
             again = replace(
                 again, rotations=signed_like(again.rotations, writer.file["rotations"][wide.first : wide.stop])
             )
@@ -163,7 +193,18 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
         held = hold_key_poses(writer.file, body, edits.key_poses, first_of(recording.results))
         if body.floor_points and len(tracked) >= 3:
             _write_feet(writer, body, recording)
-    report = _report(path, body, scaling)
+    return _with_extras(_report(path, body, scaling), recording, options, filled, held, beads)
+
+
+def _with_extras(
+    report: CommandReport,
+    recording: Recording,
+    options: SkeletonOptions,
+    filled: FillReport | None,
+    held: Sequence[str],
+    beads: BeadSprings | None,
+) -> CommandReport:
+    """Return the report with what was done beside the fit; cleans the feet's motion if asked."""
     if filled is not None:
         sure = f", 1 sigma median {filled.sigma_mm:.1f} mm" if filled.frames else ""
         report.lines.append(

@@ -1,0 +1,91 @@
+"""Which task runs when, and the skeleton of a long recording fitted by many workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from tracked_mouse import write_tracked_mouse
+
+from calibration.foundation.spans import Span
+from capture.recordings.recording import load_recording
+from vivarig.jobs import cutting
+from vivarig.jobs.job import Job, StagePlan
+from vivarig.pipeline.schedule import Node, nodes_of, run_nodes
+from vivarig.pipeline.stages import run_whole
+from vivarig.pipeline.tasks import Done
+from vivarig.pipeline.workers import Inline
+from vivarig.stages.options import SkeletonOptions
+
+FRAMES = 40
+
+
+class Noting(Inline):
+    """Runs nothing and notes in which order tasks came."""
+
+    def submit(self, function: Any, /, *args: Any, **named: Any) -> Any:
+        return super().submit(lambda: Done(args[0], 0.0, 0.0))
+
+
+def order_of(nodes: list[Node]) -> list[tuple[str, str, str]]:
+    came: list[tuple[str, str, str]] = []
+    run_nodes(nodes, Noting(), lambda node, answer: came.append(node.key))
+    return came
+
+
+def test_a_task_waits_for_all_that_it_needs_and_what_others_wait_for_goes_first() -> None:
+    def node(stage: str, what: str, part: str, *needs: tuple[str, str, str]) -> Node:
+        return Node((stage, what, part), (None,), frozenset(needs))
+
+    masks = [("silhouettes", "masks", str(k)) for k in range(3)]
+    nodes = [
+        node("hull", "hulls", "0", masks[0]),
+        node("track", "prepare", "", masks[2]),
+        node("track", "track", "0", masks[0], ("track", "prepare", "")),
+        node("track", "join", "", ("track", "track", "0")),
+        *(node(*key) for key in masks),
+        node("skeleton", "join", "", ("track", "join", ""), ("not", "wanted", "now")),
+    ]
+    came = order_of(nodes)
+    assert len(came) == len(nodes)
+    for one in nodes:
+        known = {other.key for other in nodes}
+        assert all(came.index(need) < came.index(one.key) for need in one.needs & known)
+    # Masks come before hulls, on which nothing waits.
+    assert came[:3] == masks and came[-1] == ("hull", "hulls", "0")
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    folder = write_tracked_mouse(tmp_path / "mouse_01")
+    return Job(folder, Span(0, FRAMES), {"skeleton": StagePlan("skeleton", SkeletonOptions(), "inputs")})
+
+
+def datasets(path: Path) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def test_the_skeleton_of_a_long_recording_is_fitted_chunk_by_chunk_on_any_workers(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [node.key[1] for node in nodes_of(job, ["skeleton"], 1)] == ["join"]
+    monkeypatch.setattr(cutting, "CHUNK", 16)
+    nodes = nodes_of(job, ["skeleton"], 1)
+    assert [node.key[1] for node in nodes] == ["prepare", "fit", "fit", "fit", "join"]
+    run_nodes(nodes, Inline(), lambda node, answer: None)
+    kept = sorted(path.name for path in (job.parts / "skeleton").glob("*.kept"))
+    assert [name.split()[0] for name in kept] == ["fit", "fit", "fit", "scaling.kept"]
+    result = job.recording.results / "skeleton.h5"
+    in_tasks = datasets(result)
+    result.unlink()
+    run_whole(load_recording(job.folder), SkeletonOptions())
+    alone = datasets(result)
+    assert alone.keys() == in_tasks.keys()
+    for name, values in alone.items():
+        np.testing.assert_array_equal(in_tasks[name], values, err_msg=name)
