@@ -5,7 +5,8 @@
 The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
 seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fps`` is that of the longest, everything
-counted from the start of the processes to the report. The shares are of the time spent by all workers. The middle one
+counted from the start of the processes to the report; ``fps_no_hull`` is that of the same frames up to the skeleton,
+for which no hull is made. The shares are of the time spent by all workers. The middle one
 is also run by one worker, which says what the second one brings. Memory is what all processes together hold at once.
 The processor time per frame is what the estimate of docs/measured/speed-and-memory.md rests on.
 """
@@ -44,14 +45,14 @@ class Timing:
     outcomes: list[StageOutcome]
 
 
-def timed_run(place: Path, frames: int, cameras: int, workers: int) -> Timing:
-    """Make a recording and run all stages on it."""
+def timed_run(place: Path, frames: int, cameras: int, workers: int, until: str = "report") -> Timing:
+    """Make a recording and run all stages on it, or those that one needs."""
     recording = cut_recording(place, frames=there_and_back(LENGTH, frames), cameras=cameras)
     start = time.monotonic()
     pool = LocalWorkers(workers)
     try:
         with watch_memory(lambda: pool.pids) as memory:
-            outcomes = run_recording(recording, RunOptions(), workers=pool, show=False)
+            outcomes = run_recording(recording, RunOptions(until), workers=pool, show=False)
         seconds = time.monotonic() - start
     finally:
         pool.shutdown()
@@ -77,6 +78,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         timed_run(Path(folder) / "warm", 6, 8, 1)
         runs = [timed_run(Path(folder) / f"r{k}", *size, args.workers) for k, size in enumerate(sizes)]
+        bare = timed_run(Path(folder) / "bare", *sizes[0], args.workers, "skeleton")
         alone = timed_run(Path(folder) / "alone", *sizes[1], 1)
     print("frames  cameras  seconds  processor s  frames/s  memory MB")
     for run in runs:
@@ -98,6 +100,7 @@ def main() -> None:
         f"{alone.frames} frames by one worker: {alone.seconds:.1f} s ({alone.cpu_seconds:.1f} s processor), by "
         f"{args.workers}: {runs[1].seconds:.1f} s, {speedup:.2f} times as fast"
     )
+    print(f"up to the skeleton, without hulls: {bare.frames / bare.seconds:.2f} frames per second")
     longest = runs[0]
     total = sum(outcome.seconds for outcome in longest.outcomes)
     for outcome in longest.outcomes:
@@ -106,6 +109,7 @@ def main() -> None:
         print(f"{outcome.name:<12} {outcome.seconds:8.1f} s  {share:5.1f} %  {per_frame:7.1f} ms processor per frame")
     numbers = {
         "fps": longest.frames / longest.seconds,
+        "fps_no_hull": bare.frames / bare.seconds,
         "stage_share": {outcome.name: outcome.seconds / total for outcome in longest.outcomes},
         "peak_rss_mb": max(run.peak_rss_mb for run in runs),
         "frames": longest.frames,

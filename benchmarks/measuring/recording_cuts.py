@@ -11,7 +11,7 @@ from calibration.cameras.rig import load_rig, save_rig
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.recordings.video import read_frames, write_video
 
-__all__ = ["SAMPLES", "cut_recording", "there_and_back"]
+__all__ = ["SAMPLES", "cut_recording", "linked_recording", "there_and_back"]
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -20,6 +20,15 @@ def there_and_back(length: int, frames: int) -> list[int]:
     """Return ``frames`` frame numbers that play a clip of ``length`` frames forwards, backwards, and so on."""
     once = [*range(length), *range(length - 2, 0, -1)]
     return [once[k % len(once)] for k in range(frames)]
+
+
+def linked_recording(source: Path, place: Path) -> Path:
+    """Make a recording of links to all that another folder holds, so that results lie elsewhere; return its folder."""
+    place.mkdir(parents=True)
+    for one in source.resolve().iterdir():
+        if one.name != "results":
+            (place / one.name).symlink_to(one)
+    return place
 
 
 def cut_recording(
