@@ -17,7 +17,7 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve, median_and_deviation, sorted_in
 
-__all__ = ["LARGE_PX", "Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
+__all__ = ["Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
 
 #: The ground of a pixel is known if it was free in as many images at least.
 _LEAST = 2
@@ -26,7 +26,7 @@ _SCALES_PX = (4, 8, 16, 32, 64)
 #: Around what is not known the ground's variation is measured, share of the image's longer side.
 _NEAR = 0.04
 #: Of images that are larger every second pixel along both axes tells as much of what is smooth.
-LARGE_PX = 800
+_LARGE_PX = 800
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ def spread_at(distance: Singles, variation: Singles) -> Singles:
 
 def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve) -> Ground:
     """Return the background with what is not known filled in and spread accordingly."""
-    step = 2 if max(known.shape) > LARGE_PX else 1
+    step = 2 if max(known.shape) > _LARGE_PX else 1
     some = (slice(None, None, step), slice(None, None, step))
     variation = variation_of(centre[some], known[some], near_unknown(known)[some], step)
     full = filled(centre, known)

@@ -28,8 +28,8 @@ from capture.silhouettes.views.two_sided import two_sided
 
 __all__ = ["Share", "frame_agreement", "judge_frame", "mask_flags", "own_margin"]
 
-#: How often silhouettes are held against each other: what one loses, the next may lose, too.
-_CONFIRMED = 2
+#: How often silhouettes are held against each other: what one loses, the next may lose, too; if it is this share.
+_CONFIRMED, _LOST = 2, 0.005
 #: Models that find a subject by its difference from the ground take shade and mirror images for it.
 _DIFFERENCES = (PlateModel, FollowingModel)
 Model = CameraModel | SittingModel | None
@@ -152,10 +152,15 @@ def _confirm(views: _CloseViews, known: Prepared) -> Bools:
         return np.array(chosen)
     for _ in range(_CONFIRMED):
         seen = confirmed(views.masks, views.rig, known.floor, views.side)
+        lost = 0.0
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
+                before = np.count_nonzero(views.masks[index])
                 weak = mask.copy()
                 views.masks[index] = clean_mask(weak, weak, model.cleaning)
+                lost = max(lost, 1.0 - np.count_nonzero(views.masks[index]) / max(1, before))
+        if lost < _LOST:
+            break
     if known.floor is not None:
         _restore(views, known.models, known.floor)
     return np.array(chosen)
