@@ -169,8 +169,8 @@ def sync_trials(data: Path) -> tuple[int, int, int, list[str]]:
     return wrong, unsure, everything, lines
 
 
-def camera_checks(data: Path) -> dict[str, float]:
-    """Measure, print a table, and return the numbers."""
+def camera_checks(data: Path, trials: int = TRIALS, sound: int = SOUND) -> dict[str, float]:
+    """Measure by so many trials of each kind, print a table, and return the numbers."""
     found: dict[str, float] = {}
     walk = load_recording(data / "stranger" / "walk")
     rig = walk.need_rig()
@@ -179,21 +179,21 @@ def camera_checks(data: Path) -> dict[str, float]:
     for label, outlines in sets.items():
         for views, part, seen in ((8, rig, outlines), (4, every, outlines[::2])):
             started = time.perf_counter()
-            good, bad = faulty_trials(part, seen, TRIALS)
-            each = (time.perf_counter() - started) / TRIALS
-            print(f"walk, {views} views, {label}: named rightly {good} of {TRIALS}, {each:.1f} s each", flush=True)
+            good, bad = faulty_trials(part, seen, trials)
+            each = (time.perf_counter() - started) / trials
+            print(f"walk, {views} views, {label}: named rightly {good} of {trials}, {each:.1f} s each", flush=True)
             for line in bad:
                 print(f"    {line}")
             key = f"camera_named_{'true' if label == 'true masks' else 'own'}{views}"
-            found[key] = good / TRIALS
-    alarms = {f"walk, {label}": sound_trials(rig, seen, SOUND) for label, seen in sets.items()}
+            found[key] = good / trials
+    alarms = {f"walk, {label}": sound_trials(rig, seen, sound) for label, seen in sets.items()}
     others = [data / "stranger" / "box", data / "stranger" / "walk_dark_shadow",
               REPOSITORY / "sample_data" / "mouse", REPOSITORY / "sample_data" / "human"]  # fmt: skip
     for folder in others:
         recording = load_recording(folder)
-        alarms[folder.name] = sound_trials(recording.need_rig(), outlines_of(recording), SOUND)
+        alarms[folder.name] = sound_trials(recording.need_rig(), outlines_of(recording), sound)
     for label, count in alarms.items():
-        print(f"sound, {label}: {count} alarms of {SOUND}", flush=True)
+        print(f"sound, {label}: {count} alarms of {sound}", flush=True)
     wrong, unsure, everything, lines = sync_trials(data)
     print("\n".join(lines))
     print(f"vivarig sync: {wrong} of {everything} offsets wrong and sure, {unsure} cannot be told")
@@ -206,8 +206,12 @@ def camera_checks(data: Path) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=TRIALS, help="cameras made wrong on purpose, per set of views")
+    parser.add_argument("--sound", type=int, default=SOUND, help="sound choices of cameras, per recording")
+    args = parser.parse_args()
     data = Path(os.environ.get("VIVARIG_DATA", REPOSITORY.parent / "shared" / "data"))
-    print(json.dumps(camera_checks(data)))
+    print(json.dumps(camera_checks(data, args.trials, args.sound)))
 
 
 if __name__ == "__main__":
