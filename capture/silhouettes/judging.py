@@ -155,10 +155,10 @@ def _confirm(views: _CloseViews, known: Prepared) -> Bools:
         lost = 0.0
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
-                before = np.count_nonzero(views.masks[index])
+                before = int(np.count_nonzero(views.masks[index]))
                 weak = mask.copy()
                 views.masks[index] = clean_mask(weak, weak, model.cleaning)
-                lost = max(lost, 1.0 - np.count_nonzero(views.masks[index]) / max(1, before))
+                lost = max(lost, 1.0 - int(np.count_nonzero(views.masks[index])) / max(1, before))
         if lost < _LOST:
             break
     if known.floor is not None:
