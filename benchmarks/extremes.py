@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,14 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.measuring.memory_watch import watch_memory
-from benchmarks.measuring.recording_cuts import there_and_back
-from capture.recordings.masks import read_masks
-from capture.recordings.recording import Footage, Recording, save_recording
-from capture.recordings.video import write_video
-from capture.silhouettes.segment import segment_recording
+from benchmarks.measuring.recording_cuts import masks_there_and_back
 from capture.studio.films.simulation import Plan, RingPlan, simulate
 
 _FILM = Plan(name="extreme", frames=6, ring=RingPlan(cameras=4, size=(320, 240)))
@@ -40,25 +33,12 @@ CASES: dict[str, tuple[list[Plan], list[int], str]] = {
     "cameras": (
         [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [6, 6], "skeleton",
     ),
-    "frames": ([replace(_FILM, frames=40, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
+    "frames": ([replace(_FILM, frames=20, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
     "pixels": (
         [replace(_FILM, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [6, 6],
         "skeleton",
     ),
 }  # fmt: skip
-
-
-def masks_there_and_back(recording: Recording, frames: int) -> None:
-    """Leave of a recording the silhouettes alone, as videos, played there and back until there are so many frames."""
-    segment_recording(recording)
-    footage = []
-    for one in recording.footage:
-        masks = np.where(read_masks(recording.results / "silhouettes.h5", one.name), 255, 0).astype(np.uint8)
-        path = recording.folder / f"{one.name}_masks.mkv"
-        write_video(path, (masks[k] for k in there_and_back(len(masks), frames)), recording.rate_hz, codec="ffv1")
-        footage.append(Footage(one.name, path, masks=path))
-    shutil.rmtree(recording.results)
-    save_recording(replace(recording, footage=tuple(footage)))
 
 
 def run_watched(folder: Path, until: str) -> dict[str, float]:

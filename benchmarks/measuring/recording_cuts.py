@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
+import numpy as np
 
 from calibration.cameras.rig import load_rig, save_rig
+from capture.recordings.masks import read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.recordings.video import read_frames, write_video
+from capture.silhouettes.segment import segment_recording
 
-__all__ = ["SAMPLES", "cut_recording", "linked_recording", "there_and_back"]
+__all__ = ["SAMPLES", "cut_recording", "linked_recording", "masks_there_and_back", "there_and_back"]
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -59,3 +64,17 @@ def cut_recording(
         new["landmarks/names"] = old["landmarks/names"][()]
         new["landmarks/positions"] = old["landmarks/positions"][()][list(frames)]
     return load_recording(place)
+
+
+def masks_there_and_back(recording: Recording, frames: int) -> None:
+    """Leave of a recording the silhouettes alone, as videos, played there and back until there are so many frames."""
+    segment_recording(recording)
+    footage = []
+    for one in recording.footage:
+        masks = np.where(read_masks(recording.results / "silhouettes.h5", one.name), 255, 0).astype(np.uint8)
+        path = recording.folder / f"{one.name}_masks.mkv"
+        write_video(path, (masks[k] for k in there_and_back(len(masks), frames)), recording.rate_hz, codec="ffv1")
+        footage.append(Footage(one.name, path, masks=path))
+    shutil.rmtree(recording.results)
+    settings = {"hull": {"voxel_mm": 8.0}}  # a pixel of such images is no finer
+    save_recording(replace(recording, footage=tuple(footage), settings=settings))

@@ -30,6 +30,9 @@ from small_recordings import cut_recording  # noqa: E402
 from starting import fork, start, verdict  # noqa: E402
 
 import vivarig.cli as vivarig  # noqa: E402
+from benchmarks.measuring.recording_cuts import masks_there_and_back  # noqa: E402
+from capture.studio.films.simulation import Plan, RingPlan, simulate  # noqa: E402
+from vivarig.jobs.cutting import LENGTH  # noqa: E402
 
 #: What is tried beside each other: every command that writes results, and some that read them.
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -119,9 +122,10 @@ def drill(
         outcome: dict[str, Counter[str]] = {}
         for name, kind in (("kills", kills), ("headway", headway)):
             if counts.get(name):
-                if name == "headway":  # more cameras and frames, more steps: one for each kill
+                if name == "headway":  # many parts, each quickly done: more steps than kills
                     sound, folder = Path(scratch) / "longer", Path(scratch) / "killed"
-                    cut_recording(sound, frames=2 * frames, cameras=8)
+                    film = Plan(name="longer", frames=12, ring=RingPlan(cameras=3, size=(64, 48)))
+                    masks_there_and_back(simulate(film, sound).recording, LENGTH * frames)
                     shutil.copytree(sound, folder)
                 outcome[name] = kind(folder, sound, ("run", "{}", "--until", until), counts[name], rng, note)
         for name, other in (("pairs", pairs), ("disks", disks)):
