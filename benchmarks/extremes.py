@@ -4,8 +4,9 @@
 
 Each case is run at an ordinary size and at the extreme, by `vivarig run --workers 1` in a process of its own. Counted
 are the most memory that it held, the most that lay in `results` beyond what is there in the end (parts of an unfinished
-run), and the processor time. The 20,000 frames are masks alone, those of a short film in small images played there and
-back, to their hulls (tracking is done in parts of at most 160 frames; `benchmarks.long_results` has the rest).
+run), and the processor time. Size and shape of the subject are given. The 20,000 frames are masks alone, those of a
+short film in small images played there and back, to their hulls (tracking is done in parts of at most 160 frames;
+`benchmarks.long_results` has the rest).
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from typing import Any
 
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import masks_there_and_back
+from capture.recordings.recording import save_recording
 from capture.studio.films.simulation import Plan, RingPlan, simulate
 
+#: Size and shape of the subject take a minute and hold no more than the frames that they are found in.
+_GIVEN = {"track": {"scale": 1.06, "adapt": False}}
 _FILM = Plan(name="extreme", frames=6, ring=RingPlan(cameras=4, size=(320, 240)))
 #: Case -> its films, ordinary and extreme, how many frames each is to have, and the last stage.
 CASES: dict[str, tuple[list[Plan], list[int], str]] = {
@@ -88,6 +92,8 @@ def measured(case: str) -> list[dict[str, Any]]:
             recording = simulate(plan, Path(scratch) / "film").recording
             if frames > plan.frames:
                 masks_there_and_back(recording, frames)
+            else:
+                save_recording(replace(recording, settings=_GIVEN))
             size = "x".join(map(str, plan.ring.size))
             rows.append({"cameras": plan.ring.cameras, "size": size, "frames": frames, "until": until}
                         | run_watched(recording.folder, until))  # fmt: skip
