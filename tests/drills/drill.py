@@ -125,7 +125,7 @@ def drill(
                 if name == "headway":  # many parts, each quickly done: more steps than kills
                     sound, folder = Path(scratch) / "longer", Path(scratch) / "killed"
                     film = Plan(name="longer", frames=12, ring=RingPlan(cameras=3, size=(64, 48)))
-                    masks_there_and_back(simulate(film, sound).recording, LENGTH * frames)
+                    masks_there_and_back(simulate(film, sound).recording, 2 * LENGTH * frames)
                     shutil.copytree(sound, folder)
                 outcome[name] = kind(folder, sound, ("run", "{}", "--until", until), counts[name], rng, note)
         for name, other in (("pairs", pairs), ("disks", disks)):

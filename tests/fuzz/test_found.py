@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 from corpus import READERS
 from driver import nonsense, outcome
+
+from skeleton.pose_spaces.coding.vpg_files import read_vpg, write_vpg
 
 
 def _replaced(old: str, new: str) -> Callable[[Path], None]:
@@ -59,6 +62,10 @@ def _heap_of_strings(path: Path) -> None:
     path.write_bytes(content)
 
 
+def _no_scale(path: Path) -> None:
+    write_vpg(replace(read_vpg(path), scales=np.zeros(2)), path)
+
+
 FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "infinite weight": ("ik setup", _replaced("<weight>2", "<weight>-inf")),
     "weight that is none": ("ik setup", _replaced("<weight>2", "<weight>nan")),
@@ -84,6 +91,7 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "letters that do not exist": ("cmu table", _array("channels", np.full(6, 0x7FFFFFFF, np.uint32).view("<U1"))),
     "absurd keypoint": ("image points", _replaced(r'"keypoints": \[\d[\d.]*', '"keypoints": [1e300')),
     "heap of strings without an end": ("motion deeplabcut h5", _heap_of_strings),
+    "motion to infinity": ("vpg", _no_scale),
     "clip beyond the end": ("cmu table", _array("first", [2])),
 }
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.fft import dct, idct
 
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import HUGE, Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import (
     mean_rotation,
@@ -198,6 +198,14 @@ def _transformed(channels: Floats, step: float, frames: int) -> tuple[Ints, Ints
 
 def decode_motion(coded: CodedMotion) -> tuple[Floats, Floats]:
     """Return rotations (T, J, 3, 3) parent-from-joint and root places (T, 3) of a coded motion."""
+    with np.errstate(all="ignore"):  # of a damaged one: said below
+        rotations, places = _decoded(coded)
+    if not (np.isfinite(rotations).all() and (np.abs(places) <= HUGE).all()):
+        raise InputError("coded motion: damaged, its numbers lead to infinite turns or places")
+    return rotations, places
+
+
+def _decoded(coded: CodedMotion) -> tuple[Floats, Floats]:
     spans = _stretches(coded.frames)
     width = coded.coefficients.shape[1]
     table = coded.coefficients.reshape(-1, len(spans), width)
