@@ -1,6 +1,6 @@
 """Feet that stand: goals for the points of each sole, still while the foot stands and as before while it swings.
 
-Each stance keeps one place per point: the middle of where it was seen; in height one level for the whole motion, the
+Each stance keeps one place per point: the mean of where it was seen, mid-stance most; in height one level for the whole motion, the
 middle of all its stances, below which it never sinks. Only joints of its own limb move. Towards the ends
 of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with condensation).
 """
@@ -15,7 +15,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Floats
 from skeleton.analysis.belts import Belt
 from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, heel_points
-from skeleton.analysis.stances import least_median, runs_of
+from skeleton.analysis.stances import runs_of
 from skeleton.inverse_kinematics.deformation import Constraint, balance_goal, limb_of
 from skeleton.tree.joint_tree import Pose, Skeleton
 
@@ -175,8 +175,11 @@ def _corrections(track: Floats, held: Bools, level: float, ramp: int) -> Floats:
 
 
 def _place(track: Floats) -> Floats:
-    """Return (3,) where a point stands: where it was most of the time, per axis (least median of squares)."""
-    return np.array([least_median(track[:, axis])[0] for axis in range(3)])
+    """Return (3,) where a point stands: its mean, the middle of the stance weighing most, for it creeps in and rolls off."""
+    frames = len(track)
+    index = np.arange(frames)
+    weight = _soft(np.minimum(index + 1, frames - index) / (0.5 * frames + 1.0))
+    return np.asarray(weight @ track / weight.sum())
 
 
 def _soft(share: Floats) -> Floats:
