@@ -1,8 +1,8 @@
 """Feet that stand: goals for the points of each sole, still while the foot stands and as before while it swings.
 
-Each stance keeps one place per point: the mean of where it was seen, mid-stance most; in height one level for the whole motion, the
-middle of all its stances, below which it never sinks. Only joints of its own limb move. Towards the ends
-of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with condensation).
+Each stance keeps one place per point: the mean of where it was seen, mid-stance weighing most; in height one level for
+the whole motion, the middle of all its stances, below which it never sinks. Only joints of its own limb move. Towards
+the ends of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with condensation).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _corrections(track: Floats, held: Bools, level: float, ramp: int) -> Floats:
 
 
 def _place(track: Floats) -> Floats:
-    """Return (3,) where a point stands: its mean, the middle of the stance weighing most, for it creeps in and rolls off."""
+    """Return (3,) where a point stands: its mean, mid-stance weighing most, for a foot creeps in and rolls off."""
     frames = len(track)
     index = np.arange(frames)
     weight = _soft(np.minimum(index + 1, frames - index) / (0.5 * frames + 1.0))
