@@ -2,7 +2,8 @@
 
 Each stance keeps one place per point: the mean of where it was seen, mid-stance weighing most; in height one level for
 the whole motion, the middle of all its stances, below which it never sinks. Only joints of its own limb move. Towards
-the ends of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with condensation).
+the ends of a stance, and over the swing, the correction fades smoothly (Le Callennec's relative constraint with
+condensation).
 """
 
 from __future__ import annotations
