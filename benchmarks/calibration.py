@@ -1,10 +1,12 @@
-"""Calibration against aniposelib and caliscope on the four-webcam ChArUco sessions, and coverage on studio rigs.
+"""Calibration against aniposelib, caliscope and OpenCV's calibrateMultiview on the four-webcam ChArUco sessions.
 
     python -m benchmarks.calibration                 # the real sessions
+    python -m benchmarks.calibration --peers opencv  # against one of them
     python -m benchmarks.calibration --studio 50     # and 50 synthetic rigs of 8 cameras
 
-All three solve the same detections of the same training frames, each as it ships: lenses and poses from nothing.
-The held-out corners are triangulated by one routine for all three (`calibration.accuracy.measures.measure`).
+All solve the same detections of the same training frames, each as it ships: lenses and poses from nothing (OpenCV:
+five distortion terms less k3, views of six corners or more).
+The held-out corners are triangulated by one routine for all (`calibration.accuracy.measures.measure`).
 
 The webcams do not run in step: one is 0.6 frames late. So there are two rounds. *raw*: detections as found, our
 time offsets switched off. *in step*: the same detections moved to a common clock by our offsets, before any of the
@@ -68,6 +70,36 @@ out["K"] = np.stack([cam.get_camera_matrix() for cam in group.cameras])
 out["dist"] = np.stack([np.resize(cam.get_distortions(), 5) for cam in group.cameras])
 out["rvec"] = np.stack([cam.get_rotation() for cam in group.cameras])
 out["tvec"] = np.stack([cam.get_translation() for cam in group.cameras])
+"""
+
+OPENCV = """
+import time
+import cv2
+camera, frame, corner = (given[key] for key in ("camera", "frame", "corner"))
+frames, count = np.unique(frame), int(camera.max()) + 1
+most = int(corner.max()) + 1
+model = np.zeros((most, 3), "float32")
+model[corner] = given["model"]
+row = np.searchsorted(frames, frame)
+places = np.full((count, len(frames), most, 2), -1.0, "float32")
+places[camera, row, corner] = given["pixels"]
+mask = ((places[..., 0] >= 0).sum(axis=2) >= 6).astype("uint8")  # fewer give no pose of a plane
+kept = mask.any(axis=0)
+places, mask = places[:, kept], np.ascontiguousarray(mask[:, kept])
+objects = [model] * int(kept.sum())
+pictures = [list(one) for one in places]
+sizes = [tuple(int(v) for v in size) for size in given["sizes"]]
+models = np.full(count, cv2.CALIB_MODEL_PINHOLE, "uint8")
+flags = np.full(count, cv2.CALIB_FIX_K3, "int32")
+start, cpu = time.perf_counter(), time.process_time()
+rms, K, dist, R, t = cv2.calibrateMultiview(
+    objects, pictures, sizes, mask, models, None, None, None, None, flagsForIntrinsics=flags
+)
+out["seconds"], out["cpu"], out["rms"] = time.perf_counter() - start, time.process_time() - cpu, rms
+out["K"] = np.stack(K)
+out["dist"] = np.stack([np.ravel(one)[:5] for one in dist])
+out["rvec"] = np.stack([np.ravel(one if np.size(one) == 3 else cv2.Rodrigues(one)[0]) for one in R])
+out["tvec"] = np.stack([np.ravel(one) for one in t])
 """
 
 CALISCOPE = """
@@ -188,12 +220,13 @@ def main() -> None:
     """Run the comparison and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studio", type=int, default=0, metavar="SEEDS", help="synthetic rigs to solve as well")
+    parser.add_argument("--peers", default=",".join(SCRIPTS), help="whom to run (default: all)")
     parser.add_argument("--no-real", action="store_true", help="the synthetic rigs only")
     args = parser.parse_args()
     data = Path(os.environ.get("VIVARIG_DATA", ROOT.parent / "shared" / "data"))
     result: dict[str, object] = {}
     if not args.no_real:
-        result.update(compare(sessions(data)))
+        result.update(compare(sessions(data), args.peers.split(",")))
     if args.studio:
         result["studio"] = studio_coverage(args.studio)
     result["reference_kernel_s"] = reference_kernel_s()
@@ -201,7 +234,10 @@ def main() -> None:
     print(json.dumps(result))
 
 
-def compare(found: dict[str, Sightings]) -> dict[str, object]:
+SCRIPTS = {"aniposelib": ANIPOSELIB, "caliscope": CALISCOPE, "opencv": OPENCV}
+
+
+def compare(found: dict[str, Sightings], peers: list[str]) -> dict[str, object]:
     """Return the keys of the benchmark, printing a table on the way."""
     collected: dict[str, list[float]] = {}
 
@@ -225,8 +261,8 @@ def compare(found: dict[str, Sightings]) -> dict[str, object]:
             print(row("vivarig", score, seconds, best))
             keep(prefix + "heldout_rms_px", score.rms_px)
             keep(prefix + "board_mm", score.square_mm)
-            for peer, script in (("aniposelib", ANIPOSELIB), ("caliscope", CALISCOPE)):
-                rig, seconds, cpu, out = peer_rig(peer, script, train)
+            for peer in peers:
+                rig, seconds, cpu, out = peer_rig(peer, SCRIPTS[peer], train)
                 score = measure(rig, test)
                 print(row(peer, score, seconds, cpu), flush=True)
                 keep(f"{prefix}heldout_rms_px_{peer}", score.rms_px)

@@ -26,6 +26,7 @@ PEERS = {
     "gpy": ["GPy==1.15.0"],
     "opensim": ["opensim==4.6"],
     "manifold3d": ["manifold3d==3.5.4", "numpy"],
+    "opencv": ["opencv-python==5.0.0.93", "numpy"],
 }
 
 

@@ -48,6 +48,7 @@ class Session:
         lenses: pictures for the lenses alone, not taken together, where the project keeps them apart.
         lens_boards: the boards in these, if others.
         rest_frame: frame in which the board lies on the floor by the project's own word.
+        scene_file: where the surveyed points are that the project's poses come from, if not from a board.
     """
 
     folder: Path
@@ -59,6 +60,7 @@ class Session:
     lenses: tuple[BoardFootage, ...] = ()
     lens_boards: tuple[Board, ...] = ()
     rest_frame: int | None = None
+    scene_file: Path | None = None
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -130,12 +132,12 @@ def _pose2sim(place: Path, described: Path | None) -> Session | None:
         return None
     extrinsics = asked.get("extrinsics", {})
     method = str(extrinsics.get("extrinsics_method", "board"))
-    if method == "scene":
-        raise InputError(
-            f"{config}: its poses come from clicked points of the scene: take the lenses with --lenses-only, then give "
-            "--points scene.toml --marks clicks.csv with them (object_coords_3d are metres, a scene is in mm)"
-        )
     lens_board = _pose2sim_board(asked["intrinsics"], "intrinsics", config)
+    if method == "scene":
+        return Session(
+            place, "pose2sim", (lens_board,), config, tuple(lenses), lenses=tuple(lenses), lens_boards=(lens_board,),
+            scene_file=config,
+        )  # fmt: skip
     board = load_boards(described) if described else (lens_board,)
     if not described and "extrinsics_corners_nb" in extrinsics.get("board", {}):
         board = (_pose2sim_board(extrinsics["board"], "extrinsics", config),)

@@ -7,6 +7,7 @@
     sd_mm = 5.0                        # of this one, if it differs
     pixels.cam1 = [812.0, 233.5]       # clicks may stand here as well
 
+The Config.toml of a Pose2Sim project serves as well: its ``object_coords_3d`` (metres) are points 1, 2, 3, ...
 Clicks are rows of ``camera, point, x, y`` (CSV, px; the column may also be called ``mark``, others are left aside).
 """
 
@@ -14,7 +15,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,10 +58,24 @@ def load_clicks(path: Path | str) -> dict[tuple[str, str], tuple[float, float]]:
     return clicks
 
 
+def _of_pose2sim(path: Path | str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scene of a Pose2Sim project's Config.toml as a scene of ours."""
+    try:
+        places = content["calibration"]["calculate"]["extrinsics"]["scene"]["object_coords_3d"]
+        metres = [[float(value) for value in place] for place in places]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"{path}: wanted object_coords_3d under [calibration.calculate.extrinsics.scene], as Pose2Sim has it"
+        ) from None
+    return {"points": {str(k): {"world": [1000.0 * v for v in at]} for k, at in enumerate(metres, start=1)}}
+
+
 @guarded("a surveyed scene")
 def load_surveyed_scene(path: Path | str, clicks: Path | str | None) -> SurveyedScene:
     """Read a scene and the clicks that belong to it."""
     root = read_toml(path)
+    if "calibration" in root:
+        root = replace(root, content=_of_pose2sim(path, root.content))
     root.allow(("sd_mm", "points", "distances"))
     usual = root.number("sd_mm", _SD_MM, above=0)
     table = root.table("points")

@@ -8,7 +8,7 @@ from calibration.boards.sightings import Sightings
 from calibration.foundation.errors import SolveError
 from calibration.solving.rig_solver import RigSolution
 
-__all__ = ["late_clocks", "refuse_misfit", "without_lines"]
+__all__ = ["late_clocks", "late_frames", "refuse_misfit", "without_lines"]
 
 #: Largest misfit of a rig to its own views, as a share of the image's longer side; good ones have a thousandth.
 _MISFIT = 0.01
@@ -42,15 +42,19 @@ def refuse_misfit(solution: RigSolution) -> None:
         )
 
 
-def late_clocks(solution: RigSolution) -> list[str]:
-    """Say which cameras are late by a frame or nearly so, and where that is to be written."""
-    late = {
+def late_frames(solution: RigSolution) -> dict[str, float]:
+    """Return which cameras are late by a frame or nearly so, and by how many."""
+    return {
         name: float(solution.bundle.bundle.offsets[c])
         for c, name in enumerate(solution.rig.names)
         if solution.freedoms[c].clock and abs(solution.bundle.bundle.offsets[c]) >= 0.5
     }
+
+
+def late_clocks(solution: RigSolution) -> list[str]:
+    """Say which cameras are late by a frame or nearly so, and where that is to be written."""
     return [
         f"{name} is {frames:+.2f} frames late: recordings made like this need offset = {round(frames)} under "
-        f"[cameras.{name}] in recording.toml (`vivarig sync` tells it of each)"
-        for name, frames in late.items()
+        f"[cameras.{name}] in recording.toml (`vivarig calibrate --recording` writes it, `vivarig sync` tells it)"
+        for name, frames in late_frames(solution).items()
     ]

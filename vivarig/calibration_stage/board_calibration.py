@@ -45,6 +45,11 @@ class _Seen:
 def calibrate_session(folder: Path, options: CalibrateOptions) -> tuple[CalibrationOutcome, Path]:
     """Calibrate one session and write its results; nothing is written before everything is solved."""
     session = opened_session(folder, options)
+    if session.scene_file is not None:
+        raise InputError(
+            f"{session.scene_file}: its poses come from clicked points of the scene: give the clicks: vivarig calibrate"
+            f" {folder} --marks clicks.csv (camera, point, x, y; points are numbered from 1 as in object_coords_3d)"
+        )
     if session.lenses and options.intrinsics is None:
         options = _with_own_lenses(session, options)
     output = options.output or session.folder / "results"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from calibration.boards.session import open_session
 from calibration.cameras.rig import rig_to_toml
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.rig_formats.known_lenses import load_stated_lenses
 from calibration.solving.survey_files import load_surveyed_scene
 from calibration.solving.surveyed import SurveyedScene, SurveySolution, solve_surveyed
+from vivarig.calibration_stage.board_calibration import opened_session
+from vivarig.calibration_stage.lens_calibration import calibrate_lenses
+from vivarig.calibration_stage.options import CalibrateOptions
 from vivarig.console.reporting import CommandReport
 
-__all__ = ["calibrate_from_survey"]
+__all__ = ["calibrate_from_survey", "calibrate_project_scene", "scene_of_project"]
 
 
 def calibrate_from_survey(points: Path, clicks: Path | None, intrinsics: Path | None, output: Path) -> CommandReport:
@@ -32,6 +37,24 @@ def calibrate_from_survey(points: Path, clicks: Path | None, intrinsics: Path | 
     solution = solve_surveyed(scene, [lenses[name] for name in scene.cameras])
     write_text(output / "rig.toml", rig_to_toml(solution.rig))
     return _report(scene, solution, output)
+
+
+def scene_of_project(folder: Path) -> Path | None:
+    """Return the file of surveyed points of a project whose poses come from them (Pose2Sim), None for others."""
+    try:
+        return open_session(folder).scene_file
+    except InputError:
+        return None
+
+
+def calibrate_project_scene(folder: Path, scene: Path, clicks: Path, options: CalibrateOptions) -> CommandReport:
+    """Take the project's lenses from its own pictures, unless they are given, and its poses from the clicks."""
+    output = options.output or folder / "results"
+    if options.intrinsics is not None:
+        return calibrate_from_survey(scene, clicks, options.intrinsics, output)
+    lenses = calibrate_lenses(opened_session(folder, options, lenses=True), replace(options, output=output))
+    poses = calibrate_from_survey(scene, clicks, output / "lenses", output)
+    return replace(poses, lines=[*lenses.lines, *poses.lines])
 
 
 def _report(scene: SurveyedScene, solution: SurveySolution, output: Path) -> CommandReport:

@@ -10,10 +10,15 @@ from calibration.accuracy.report import report_lines, report_numbers
 from calibration.bundle.parameters import DISTORTIONS
 from calibration.foundation.errors import InputError
 from vivarig.calibration_stage.board_calibration import calibrate_session, opened_session
+from vivarig.calibration_stage.clock_offsets import write_clock_offsets
 from vivarig.calibration_stage.lens_calibration import calibrate_lenses
 from vivarig.calibration_stage.marks_calibration import MarksOptions, calibrate_from_marks
 from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
-from vivarig.calibration_stage.survey_calibration import calibrate_from_survey
+from vivarig.calibration_stage.survey_calibration import (
+    calibrate_from_survey,
+    calibrate_project_scene,
+    scene_of_project,
+)
 from vivarig.commands.stage_arguments import whole
 from vivarig.console.reporting import CommandReport
 
@@ -46,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--board-shape", action="store_true", help="let the board's corners move (bent or uneven print)"
     )
     parser.add_argument("--clocks", default="auto", choices=("auto", "on", "off"), help="estimate camera time offsets")
+    parser.add_argument(
+        "--recording", type=Path, action="append", default=[], metavar="DIR",
+        help="write clock offsets that were found into this recording's recording.toml (may be given again)",
+    )  # fmt: skip
     parser.add_argument("--largest-part", action="store_true", help="if cameras do not connect, solve the largest part")
     parser.add_argument("--frames", type=int, default=200, metavar="N", help="calibrate from N frames at most (200)")
     parser.add_argument("--step", type=int, default=1, metavar="N", help="look at every Nth frame only (1)")
@@ -85,12 +94,16 @@ def run(args: argparse.Namespace) -> CommandReport:
         raise InputError("which session? Give the folder of the board footage, or --points for surveyed points")
     if args.lenses_only:
         return calibrate_lenses(opened_session(args.session, _options(args), lenses=True), _options(args))
+    scene = None if args.marks is None else scene_of_project(args.session)
+    if scene is not None:
+        return calibrate_project_scene(args.session, scene, args.marks, _options(args))
     if args.marks is not None:
         marks = MarksOptions(args.marks, args.refine, args.intrinsics, args.wand, args.baseline)
         return calibrate_from_marks(marks, args.output or args.session / "results")
     outcome, output = calibrate_session(args.session, _options(args))
     short = outcome.shortcomings()
-    lines = [*report_lines(outcome), f"wrote {output / 'rig.toml'} and {output / 'calibration.html'}"]
+    written = write_clock_offsets(outcome, args.recording)
+    lines = [*report_lines(outcome), *written, f"wrote {output / 'rig.toml'} and {output / 'calibration.html'}"]
     return CommandReport(lines, report_numbers(outcome), quality_ok=not short, reason="; ".join(short))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibration.boards.session import VIDEOS
@@ -21,6 +21,7 @@ from capture.recordings.xmalab_project import read_xmalab_project
 from skeleton.bodies import BODIES
 from vivarig.calibration_stage.board_calibration import calibrate_session
 from vivarig.calibration_stage.board_guess import described_session
+from vivarig.calibration_stage.clock_offsets import offsets_of
 from vivarig.calibration_stage.options import CalibrateOptions
 from vivarig.calibration_stage.uprightness import AXES, turned_up, upward
 from vivarig.commands.stage_arguments import real
@@ -46,13 +47,16 @@ _LIGHT = re.compile(r"light|video|visible", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Camera:
-    """One camera as it will be described: its name, its footage, plate and masks; why it is one of X-ray, if it is."""
+    """One camera as it will be described: its name, its footage, plate and masks; why it is one of X-ray,
+    if it is; and by how many frames the board showed it to be late.
+    """
 
     name: str
     source: Path
     plate: Path | None = None
     masks: Path | None = None
     xray: str = ""
+    offset: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +98,12 @@ def run(args: argparse.Namespace) -> CommandReport:
         if not found.footage:
             raise InputError(f"{folder}: no video and no folder of images found, three levels deep")
         rig, said = _rig(found, args)
+        late: dict[str, int] = {}
         if rig is None and found.boards:
-            rig, said = _calibrated(found, args.square)
-        cameras = _cameras(found, rig, by_order=args.by_order)
+            rig, said, late = _calibrated(found, args.square)
+        cameras = [
+            replace(camera, offset=late.get(camera.name, 0)) for camera in _cameras(found, rig, by_order=args.by_order)
+        ]
     infos = {camera.name: _info(camera) for camera in cameras}
     rate = _rate(infos, named_rate)
     xray_alone = all(camera.xray for camera in cameras)
@@ -156,16 +163,21 @@ def _rig(found: Survey, args: argparse.Namespace) -> tuple[Rig | None, list[str]
     return rig, said
 
 
-def _calibrated(found: Survey, square_mm: float | None) -> tuple[Rig | None, list[str]]:
-    """Calibrate from board footage that lies in the folder; None where nothing tells which board it is."""
+def _calibrated(found: Survey, square_mm: float | None) -> tuple[Rig | None, list[str], dict[str, int]]:
+    """Calibrate from board footage that lies in the folder; None where nothing tells which board it is.
+
+    Returns the rig, what to say, and by how many frames cameras are late.
+    """
     try:
         session = described_session(found.folder, found.boards, square_mm)
     except InputError as error:
-        return None, [f"board footage, but no calibration from it: {error}"]
+        return None, [f"board footage, but no calibration from it: {error}"], {}
     outcome, output = calibrate_session(session.folder, CalibrateOptions())
     said = [f"calibrated from {session.folder} ({len(outcome.rig)} cameras): {output / 'calibration.html'}"]
     said += [f"  world: {outcome.world}", *(f"  not all is well: {text}" for text in outcome.shortcomings())]
-    return outcome.rig, said
+    late = offsets_of(outcome)
+    said += [f"  {name} is {frames:+d} frames late: offset in recording.toml" for name, frames in late.items()]
+    return outcome.rig, said, late
 
 
 def _cameras(found: Survey, rig: Rig | None, *, by_order: bool) -> list[_Camera]:
@@ -301,6 +313,8 @@ def _described(folder: Path, cameras: list[_Camera], rate: float, subject: str |
         ]
         if camera.xray:
             lines.append(f'kind = "xray"   # {camera.xray}')
+        if camera.offset:
+            lines.append(f"offset = {camera.offset}   # frames late, by the board")
         for what, path in (("background", camera.plate), ("masks", camera.masks)):
             if path is not None:
                 lines.append(f"{what} = {_quoted(path.relative_to(folder).as_posix())}")

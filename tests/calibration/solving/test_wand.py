@@ -108,6 +108,9 @@ def test_from_the_command_line(tmp_path, capsys) -> None:
     lenses = ["--intrinsics", str(tmp_path / "lenses.toml")]
     assert main([*common, *lenses, "--wand", "0,150,400"]) == 0
     assert errors(load_rig(tmp_path / "results" / "rig.toml"), rig).max() < 2.0
+    known = f"{np.linalg.norm(rig[0].centre - rig[1].centre):.3f}"
+    assert main([*common, *lenses, "--baseline", known, "--output", str(tmp_path / "points")]) == 0
+    assert errors(load_rig(tmp_path / "points" / "rig.toml"), rig).max() < 10.0
     assert main([*common, "--refine", str(tmp_path / "lenses.toml"), "--output", str(tmp_path / "refined")]) == 0
     assert errors(load_rig(tmp_path / "refined" / "rig.toml"), rig).max() < 2.0
     assert main(common) == 2 and "--intrinsics" in capsys.readouterr().err

@@ -118,13 +118,25 @@ def test_a_pose2sim_project_as_it_is(project: tuple[Path, Rig], tmp_path: Path) 
     assert [c.centre[2] for c in found] == pytest.approx([c.centre[2] for c in rig], abs=25.0)
 
 
-def test_a_pose2sim_project_with_clicked_points_says_the_way(project: tuple[Path, Rig], tmp_path: Path) -> None:
-    place, _ = project
-    other = tmp_path / "scene"
-    shutil.copytree(place, other)
-    (other / "Config.toml").write_text(CONFIG.replace('extrinsics_method = "board"', 'extrinsics_method = "scene"'))
-    with pytest.raises(InputError, match=r"--points scene\.toml --marks clicks\.csv"):
-        open_session(other)
+def test_a_pose2sim_project_with_clicked_points(
+    project: tuple[Path, Rig], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its object_coords_3d are metres; the clicks are all it does not keep: lenses and poses with one command."""
+    place, rig = project
+    points = np.random.default_rng(7).uniform([-0.4, -0.4, 0.0], [0.4, 0.4, 0.6], (8, 3)).round(3)
+    scene = f"[calibration.calculate.extrinsics.scene]\nobject_coords_3d = {points.tolist()}\n"
+    shutil.copytree(place / "calibration" / "intrinsics", tmp_path / "calibration" / "intrinsics")
+    config = CONFIG.replace('extrinsics_method = "board"', 'extrinsics_method = "scene"') + scene
+    (tmp_path / "Config.toml").write_text(config)
+    words = ["calibrate", str(tmp_path), "--distortion", "none", "--workers", "1"]
+    assert main(words) == 2
+    assert "--marks clicks.csv" in capsys.readouterr().err
+    rows = [f"{c.name},{k + 1},{x},{y}" for c in rig for k, (x, y) in enumerate(c.project(1000 * points).tolist())]
+    (tmp_path / "clicks.csv").write_text("camera,point,x,y\n" + "\n".join(rows) + "\n")
+    assert main([*words, "--marks", str(tmp_path / "clicks.csv")]) == 0
+    assert "3 cameras from 8 surveyed points" in capsys.readouterr().out
+    found = load_rig(tmp_path / "results" / "rig.toml")
+    assert max(np.linalg.norm(found[name].centre - rig[name].centre) for name in rig.names) < 40.0  # lenses to 2 %
 
 
 def test_the_root_of_an_anipose_project_leads_to_its_session(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from xmalab_example import write_xmalab_project
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from tracking.beads.store import load_maps
 from tracking.beads.xmalab_files import PixelConvention, read_points_3d, write_points_2d
 from vivarig.cli import main
 
@@ -149,6 +150,20 @@ def test_missing_grid_is_said_with_what_was_found(recording: Path, capsys) -> No
     assert "no image of the undistortion grid" in failed(recording, "undistort", capsys)
 
 
+def test_a_grid_becomes_a_map(recording: Path, capsys) -> None:
+    """A square lattice of beads, bent like a pincushion by 4 px in the corners."""
+    at = np.stack(np.meshgrid(np.arange(-160, 161, 16.0), np.arange(-160, 161, 16.0)), axis=-1).reshape(-1, 2)
+    bent = at * (1 + 3.5e-7 * (at**2).sum(axis=1, keepdims=True)) + SIZE / 2
+    (recording / "calibration" / "xray" / "grid").mkdir()
+    for name in ("left", "right"):
+        cv2.imwrite(str(recording / "calibration" / "xray" / "grid" / f"{name}.png"), picture(bent, 5))
+    assert main(["xray", "undistort", str(recording)]) in (0, 1)
+    assert "maps:" in capsys.readouterr().out
+    flat = load_maps(recording / "results" / "xray" / "distortion.h5")["left"].undistort(bent)
+    steps, bent_steps = (np.linalg.norm(np.diff(rows.reshape(21, 21, 2), axis=1), axis=2) for rows in (flat, bent))
+    assert steps.std() < 0.1 < bent_steps.std()
+
+
 def test_views_of_different_length_are_said_with_their_ends(recording: Path, capsys) -> None:
     (recording / "right" / "015.png").unlink()
     save_rig(Rig(CAMERAS), recording / "rig.toml")
@@ -234,8 +249,8 @@ def project(tmp_path: Path, recording: Path) -> Path:
 
 def test_an_xmalab_project_becomes_a_report_with_two_commands(project: Path, capsys) -> None:
     """No file by hand; cube in centimetres, markers and bone by their names, beads where they are."""
-    assert main(["init", str(project)]) == 0
-    assert "cube of 32 beads" in (out := capsys.readouterr().out) and "centimetres" in out and "bones: jaw" in out
+    assert main(["init", str(project), "--units", "cm"]) == 0
+    assert "cube of 32 beads" in (out := capsys.readouterr().out) and "in cm" in out and "bones: jaw" in out
     assert main(["run", str(project)]) == 0
     names, found = read_points_3d(project / "results" / "xray" / "points_3d.csv")
     assert names == ("bead_a", "bead_b", "bead_c", "bead_d")
