@@ -1,6 +1,8 @@
 """Draw the picture of the README: a tracked recording's surface, virtual markers and skeleton over its own images.
 
 python docs/images/tracked.py demo/mouse docs/images/tracked_mouse.jpg --frames 20 --cameras cam02 cam04 cam07
+python docs/images/tracked.py demo/mouse docs/images/film_strip.jpg --strip --frames 2 7 12 60 84 98 \\
+    --cameras cam04 cam07
 """
 
 from __future__ import annotations
@@ -55,10 +57,14 @@ def main() -> None:
     parser.add_argument("picture", type=Path)
     parser.add_argument("--frames", type=int, nargs="+", required=True)
     parser.add_argument("--cameras", nargs="+", required=True)
+    parser.add_argument("--strip", action="store_true", help="frames across, cameras down, at half the size")
     given = parser.parse_args()
     findings = load_findings(load_recording(given.recording))
-    rows = [np.hstack([tile(findings, name, frame) for name in given.cameras]) for frame in given.frames]
-    cv2.imwrite(str(given.picture), np.vstack(rows), [cv2.IMWRITE_JPEG_QUALITY, 85])
+    tiles = [[tile(findings, name, frame) for name in given.cameras] for frame in given.frames]
+    if given.strip:
+        tiles = [[cv2.resize(one, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA) for one in row] for row in tiles]
+        tiles = [list(row) for row in zip(*tiles, strict=True)]
+    cv2.imwrite(str(given.picture), np.vstack([np.hstack(row) for row in tiles]), [cv2.IMWRITE_JPEG_QUALITY, 85])
 
 
 if __name__ == "__main__":

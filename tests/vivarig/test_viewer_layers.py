@@ -50,6 +50,20 @@ def test_the_line_of_trust_has_a_row_for_each_limb_and_a_cursor(viewer: Viewer) 
     assert start.shape == (36, 420, 3) and (np.asarray(viewer.lines[0].image) != start).any()
 
 
+def test_a_click_on_a_joint_tells_its_name(viewer: Viewer) -> None:
+    viewer.slider.value = 1
+    viewer.show(1)
+    skeleton = viewer.layers[1].findings.skeleton
+    assert skeleton is not None
+    place = viewer.layers[1].at(skeleton.positions[1])[3]
+    origin = place + np.array([3.0, -2.0, 1.0])
+    viewer._toggles["markers"].value = False
+    assert viewer.point_at(origin, place - origin) == skeleton.joint_names[3].replace("_", " ")
+    assert viewer._pointed is not None and np.allclose(viewer._pointed.position, place)
+    assert viewer.point_at(origin, [0.0, 0.0, 1.0]) == "" and viewer._pointed is None
+    viewer._toggles["markers"].value = True
+
+
 def test_names_and_errors_are_shown_when_asked_for(viewer: Viewer) -> None:
     viewer._toggles["names"].value = True
     viewer.colours.value = "error"

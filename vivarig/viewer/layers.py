@@ -186,6 +186,27 @@ class Layers:
             if seen:
                 self._labels[name].position = place
 
+    def pointed_at(self, frame: int, origin: Floats, direction: Floats) -> tuple[float, str, Floats] | None:
+        """Return how far beside a ray the nearest named point is (as a share of its distance), its name and place."""
+        found, named = self.findings, []
+        if found.skeleton is not None:
+            named.append((found.skeleton.joint_names, found.skeleton.positions))
+        if found.track is not None and self._on("markers"):
+            named.append((found.track.marker_names, found.track.markers))
+        if found.beads is not None and self._on("beads"):
+            named.append((found.beads.names, found.beads.positions))
+        best: tuple[float, str, Floats] | None = None
+        for names, points in named:
+            if frame >= len(points):
+                continue
+            for name, place in zip(names, self.at(np.asarray(points[frame])), strict=True):
+                depth = float((place - origin) @ direction)
+                if np.isfinite(depth) and depth > 0:
+                    beside = float(np.linalg.norm(place - origin - depth * direction)) / depth
+                    if best is None or beside < best[0]:
+                        best = (beside, name.replace("_", " "), place)
+        return best
+
     def _points(self, frame: int) -> None:
         found = self.findings
         sets = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -20,6 +21,8 @@ __all__ = ["Viewer"]
 
 _LAYERS = ("cameras", "images", "hull", "template", "skeleton", "names", "markers", "beads")
 _OFF = ("hull", "images", "names")
+_NEAR = 0.015
+"""How far beside a ray a point is still meant, as a share of its distance."""
 _LINE = np.array([(196, 215, 183), (41, 180, 240), (43, 57, 192)], np.uint8)
 """Colours of the line of trust, BGR."""
 
@@ -43,6 +46,8 @@ class Viewer:
             self.layers.append(Layers(self.server, beside, self._on, "/beside"))
         self._build_controls()
         self._stand_back()
+        self._pointed: Any = None
+        self.server.scene.on_click()(lambda event: self.point_at(event.ray_origin, event.ray_direction))
         self.show(0)
 
     @property
@@ -122,6 +127,9 @@ class Viewer:
     def show(self, frame: int) -> None:
         """Draw one frame; the slider of a recording with one frame goes beyond it."""
         with self._lock:
+            if self._pointed is not None:
+                self._pointed.remove()
+                self._pointed = None
             for layers in self.layers:
                 layers.colours = str(self.colours.value)
                 layers.show(frame)
@@ -131,6 +139,25 @@ class Viewer:
             self.words.content = "\n\n".join(_said(layers.findings, frame) for layers in self.layers) + (
                 f"\n\n{self.layers[0].told}" if self.layers[0].told else ""
             )
+
+    def point_at(self, origin: Sequence[float], direction: Sequence[float]) -> str:
+        """Write the name of the joint, marker or bead that a ray meets beside it, and return it; empty for none.
+
+        A click does it: the server behind the page knows of clicks, not of where the mouse rests.
+        """
+        start, way = np.asarray(origin, dtype=np.float64), np.asarray(direction, dtype=np.float64)
+        way = way / max(float(np.linalg.norm(way)), 1e-12)
+        with self._lock:
+            frame = int(self.slider.value)
+            met = [one for layers in self.layers if (one := layers.pointed_at(frame, start, way)) is not None]
+            beside, name, place = min(met, key=lambda one: one[0], default=(np.inf, "", start))
+            if self._pointed is not None:
+                self._pointed.remove()
+                self._pointed = None
+            if beside > _NEAR:
+                return ""
+            self._pointed = self.server.scene.add_label("/pointed", name, position=place, anchor="bottom-left")
+            return name
 
     def run_forever(self) -> None:
         """Serve until interrupted, advancing the slider while play is on."""
