@@ -79,7 +79,7 @@ camera, frame, corner = (given[key] for key in ("camera", "frame", "corner"))
 frames, count = np.unique(frame), int(camera.max()) + 1
 most = int(corner.max()) + 1
 model = np.zeros((most, 3), "float32")
-model[corner] = given["model"]
+model[corner] = given["model"] / 1000  # in metres: it divides by the square of the board's size, and refuses mm
 row = np.searchsorted(frames, frame)
 places = np.full((count, len(frames), most, 2), -1.0, "float32")
 places[camera, row, corner] = given["pixels"]
@@ -99,7 +99,7 @@ out["seconds"], out["cpu"], out["rms"] = time.perf_counter() - start, time.proce
 out["K"] = np.stack(K)
 out["dist"] = np.stack([np.ravel(one)[:5] for one in dist])
 out["rvec"] = np.stack([np.ravel(one if np.size(one) == 3 else cv2.Rodrigues(one)[0]) for one in R])
-out["tvec"] = np.stack([np.ravel(one) for one in t])
+out["tvec"] = np.stack([1000 * np.ravel(one) for one in t])
 """
 
 CALISCOPE = """

@@ -38,6 +38,7 @@ def command_lines(text: str) -> list[str]:
     return found
 
 
+_MESHES = "tests/vivarig/commands/test_scan_subjects.py does so with a mouse, in mm and with z up"
 _LEARNS = "learns for minutes: tests/vivarig/commands/test_train.py does so from a few key poses"
 #: Lines that no test can run as they are, and why.
 NOT_RUN = {
@@ -52,6 +53,12 @@ NOT_RUN = {
     "vivarig train --rig rat points.trc --up z --latent 6 -o rat.npz": _LEARNS,
     "vivarig train --rig mouse --made-up walk,rear,groom --seed 7 -o mouse.npz": _LEARNS,
     "vivarig run s1_walking --set silhouettes.model=mixture": "HumanEva's films are behind a registration",
+    "vivarig subject subjects/anna --body human --mesh anna.obj --unit-mm 1000 --up y": _MESHES,
+    "vivarig track --meshes scans --subject subjects/anna --unit-mm 1000 --up y --rate-hz 30 -o anna_walk": _MESHES,
+    "vivarig track --meshes scans --subject human --data hull -o walk": _MESHES,
+    "vivarig track --meshes scans --subject human --up y -o walk": _MESHES,
+    "vivarig subject subjects/anna --body human --mesh key_meshes/frame_000.obj --up y": _MESHES,
+    "vivarig train --meshes key_meshes --subject subjects/anna --up y --latent 14 -o subjects/anna_taught": _LEARNS,
     "vivarig evaluate he_like --humaneva-like cmu": "films and tracks 1,200 frames: python -m benchmarks.humaneva_like",
 }
 
@@ -80,14 +87,10 @@ ELSEWHERE = {
     "vivarig silhouettes two_mice --subjects 2": _TWO,
     "vivarig hull two_mice": _TWO,
     "vivarig track two_mice --which 1": _TWO,
-    "vivarig subject subjects/anna --body human --mesh anna.obj --unit-mm 1000 --up y": _SCANS,
     "vivarig subject subjects/m8 --body mouse --recording mouse_08 --frame 120": _SCANS,
     "vivarig subject subjects/horse --mesh horse.obj --unit-mm 1000 --up y --joints horse.toml": _OWN,
     "vivarig subject subjects/horse --mesh horse.obj --unit-mm 1000 --up y --joints subjects/horse/joints.toml": _OWN,
     "vivarig subject subjects/horse --mesh horse.obj --unit-mm 1000 --up y --suggest-joints": _OWN,
-    "vivarig track --meshes scans --subject subjects/anna --unit-mm 1000 --up y --rate-hz 30 -o anna_walk": _SCANS,
-    "vivarig track --meshes scans --subject human --data hull -o walk": _SCANS,
-    "vivarig track --meshes scans --subject human --up y -o walk": _SCANS,
     "vivarig skeleton anna_walk": _SCANS,
     "vivarig export anna_walk anna_walk.glb": _SCANS,
     "vivarig export anna_walk troll.glb --onto subjects/troll": _SCANS,
@@ -218,6 +221,7 @@ def words_of(line: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("VIVARIG_STORY" not in os.environ, reason="a minute and a half of work: VIVARIG_STORY=1 runs it")
 def test_lines_of_the_documentation_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a folder of videos on, in the order a reader would; 1 is a result below its own threshold, as said."""
     monkeypatch.chdir(tmp_path)

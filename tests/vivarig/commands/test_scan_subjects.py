@@ -25,11 +25,6 @@ from vivarig.cli import main
 FRAMES = 3
 
 
-def y_up(vertices: np.ndarray) -> np.ndarray:
-    """Return points as a program with y up writes them."""
-    return np.asarray(vertices[:, [0, 2, 1]] * [1.0, 1.0, -1.0])
-
-
 @pytest.fixture(scope="module")
 def mouse(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Actor, np.ndarray]:
     """A folder with the scan, the meshes, the subject and the track; the actor; and its true skin (1 + T, V, 3)."""
@@ -41,14 +36,12 @@ def mouse(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Actor, np.nda
     (place / "meshes").mkdir()
     for frame, vertices in enumerate(skin[1:]):
         shuffle = rng.permutation(len(vertices))
-        mesh = trimesh.Trimesh(y_up(vertices[shuffle]) / 10.0, np.argsort(shuffle)[actor.faces], process=False)
+        mesh = trimesh.Trimesh(vertices[shuffle] / 10.0, np.argsort(shuffle)[actor.faces], process=False)
         mesh.export(place / "meshes" / f"mesh_{frame}.ply")
-    trimesh.Trimesh(y_up(skin[0]) / 1000.0, actor.faces, process=False).export(place / "scan.ply")
+    trimesh.Trimesh(skin[0], actor.faces, process=False).export(place / "scan.ply")
     words = ["subject", str(place / "m11"), "--body", "mouse", "--mesh", str(place / "scan.ply")]
-    words += ["--unit-mm", "1000", "--up", "y"]
     assert main([*words, "--json", str(place / "subject.json")]) == 0
     meshes = ["track", "--meshes", str(place / "meshes"), "--unit-mm", "10", "--subject", str(place / "m11")]
-    meshes += ["--up", "y", "--data", "outlines"]
     assert main([*meshes, "--scale", "1", "-o", str(place / "walk"), "--rate-hz", "30"]) == 0
     return place, actor, skin
 
