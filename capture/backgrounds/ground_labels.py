@@ -177,17 +177,16 @@ def _neighbours(cells: Singles, sigma: Singles, which: NDArray[np.int8], node: N
     for down, right in ((0, 1), (1, 0)):
         here = (slice(0, height - down), slice(0, width - right))
         there = (slice(down, height), slice(right, width))
-        ends: list[NDArray[np.int64]] = []
-        values = []
+        both = sparse.csr_matrix((total, total))
+        # Image by image: the ends of all at once would be the largest thing held while a camera is learnt.
         for image, look in zip(cells, which, strict=True):
             contrast = np.sqrt(np.square(image[here] - image[there]).mean(axis=2)) / (_CONTRAST * sigma[here])
             seen = (look[here] >= 0) & (look[there] >= 0)
             first = node[look[here], rows[here], columns[here]][seen]
             second = node[look[there], rows[there], columns[there]][seen]
-            ends.append(np.stack([first, second]))
-            values.append((np.exp(-0.5 * contrast[seen] ** 2) + 1e-3) / images)
-        at = np.concatenate(ends, axis=1)
-        weights = weights + sparse.coo_matrix((np.concatenate(values), (at[0], at[1])), shape=(total, total)).tocsr()
+            values = (np.exp(-0.5 * contrast[seen] ** 2) + 1e-3) / images
+            both = both + sparse.coo_matrix((values, (first, second)), shape=(total, total)).tocsr()
+        weights = weights + both
     return weights + weights.T
 
 
