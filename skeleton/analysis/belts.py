@@ -19,7 +19,7 @@ __all__ = ["Belt", "find_belt", "still_ground"]
 
 _MOST = 160
 """Velocities that a mode is taken over, at most: more do not make it better."""
-_SLOWEST = 0.04
+_SLOWEST = 0.03
 """A belt slower than this share of the feet's fast velocities is none: a foot in stance is never quite still."""
 _STRIDES = 2.0
 """Strides of a window in which the belt's velocity is one."""

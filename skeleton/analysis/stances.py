@@ -29,7 +29,7 @@ _TOP = 0.25
 """Share of the usual swing's greatest speed from which a peak beside a stance is one it ends at."""
 _WAY = 0.5
 """A swing leads the foot farther than this share of its sole's length; less is jitter of a foot that stands."""
-_LANDS, _ROLLS = 0.2, 1.0
+_LANDS, _ROLLS = 0.165, 1.0
 """Shares of the sole's length within which a foot that lands, and one that rolls off, is at its place."""
 _LOW = 0.5
 """Share of a swing's height below which a foot may stand, at most."""
@@ -278,13 +278,19 @@ def _at_its_place(points: Floats, sole: float, core: tuple[int, int], span: tupl
     away = np.linalg.norm(points[first:stop] - place, axis=2).min(axis=1)
     usual = float(np.median(np.linalg.norm(points[core[0] : core[1]] - place, axis=2).min(axis=1)))
     begin, end = span
-    lands = np.flatnonzero(away <= max(_LANDS * sole, 2.5 * 1.4826 * usual))
+    near, far = (max(share * sole, 2.5 * 1.4826 * usual) for share in (_LANDS, _ROLLS))
+    lands, stays = np.flatnonzero(away <= near), np.flatnonzero(away <= far)
     if len(lands) and lands[0] > 0 and np.isfinite(begin):
-        begin = max(begin, first + lands[0] - 0.5)
-    stays = np.flatnonzero(away <= max(_ROLLS * sole, 2.5 * 1.4826 * usual))
+        begin = max(begin, first + _crossing(away, int(lands[0]) - 1, near))
     if len(stays) and stays[-1] < len(away) - 1 and np.isfinite(end):
-        end = min(end, first + stays[-1] + 0.5)
+        end = min(end, first + _crossing(away, int(stays[-1]), far))
     return begin, end
+
+
+def _crossing(values: Floats, frame: int, limit: float) -> float:
+    """Return when values pass a limit between a frame and the next."""
+    before, after = float(values[frame]), float(values[frame + 1])
+    return frame + (limit - before) / (after - before)
 
 
 def _apart(intervals: Floats) -> Floats:

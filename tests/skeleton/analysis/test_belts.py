@@ -88,3 +88,21 @@ def test_force_plates_confirm_the_contacts(shared_data: Path) -> None:
         events = np.sort(np.concatenate([found.touch_down_s, found.lift_off_s]))
         np.testing.assert_allclose(events, plates[foot], atol=0.033)
         assert np.abs(events - plates[foot]).mean() < 0.017
+
+
+def test_a_belt_much_slower_than_the_swings_is_a_belt() -> None:
+    # A rat that walks in a bow: on the spot it needs a belt of 46 mm/s, and its feet swing at a metre per second.
+    body = load_body("rat")
+    for seed in (3, 4, 5):
+        motion = make_motion(body, "walk", seconds=3, rate_hz=120.0, rng=np.random.default_rng(seed))
+        pose = body.forward(motion.coordinates)
+        drift = (pose.positions[-1, 0] - pose.positions[0, 0]) / (len(pose) - 1) * np.array([1.0, 1.0, 0.0])
+        carried = np.arange(len(pose))[:, None, None] * drift
+        floor = foot_points(body, pose)
+        belt = {foot: points - carried for foot, points in floor.items()}
+        grounds = [ground_of(feet, 120.0) for feet in (floor, belt)]
+        assert not grounds[0].moves and grounds[1].moves
+        for foot, points in floor.items():
+            here = detect_contacts(points, 120.0, belt=grounds[0]).touch_down_s
+            there = detect_contacts(belt[foot], 120.0, belt=grounds[1]).touch_down_s
+            np.testing.assert_allclose(here, there, atol=1.0 / 120.0)
