@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from tracking.fitting.settings import COMMON
 from tracking.fitting.solver import FrameFit
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 
 __all__ = ["carried_points", "point_sigma"]
 
-COMMON = 3.0
-"""By how much outlines err together beyond what the energy takes for one independent sample: the curvature's sigma is
-multiplied by it. Chosen, with the floor, so that 68 % of the true errors lie within 1.88 sigma (a ball of one sigma per
-axis) on the crane sequence and the sample mouse; the sample human is better than stated."""
 
 
 def carried_points(cage_rig: CageRig, binding: Floats, rotations: Floats, centres: Floats) -> Floats:

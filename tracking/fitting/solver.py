@@ -12,18 +12,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.arrays import Bools, Floats, Singles
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.joint_fit import FrameBlock, MarkRows
 from tracking.fitting.point_fit import moved
+from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.posture import posture_of
 from tracking.fitting.settings import Settings
 from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation
 from tracking.priors.prior import Prior, require_rig
 from tracking.quads.deformation import CageRig
-from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
 from tracking.subjects.body_points import BodyPoints
 from tracking.terms.energy import System, latent_basis, prediction_term, prior_term, variance_term
@@ -40,6 +41,8 @@ MANY = 1000
 """More training poses than these were captured."""
 MADE_UP = 0.3
 """Weight of the neighbours' Gaussians where training poses were made up: they are too alike."""
+PALE_SCALE = 0.5
+"""Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
@@ -113,19 +116,23 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The template at one fineness: its coordinates in single precision, its outlines, spread, samples per view."""
+    """The template at one fineness: its coordinates in single precision, its outlines, spread, samples per view, pale parts."""
 
     template: Template
     binding: Singles
     matcher: OutlineMatcher
     spread: Floats
     samples: int
+    pale: Bools | None
 
     @classmethod
-    def of(cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int) -> _Level:
+    def of(
+        cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int, quads: QuadRig
+    ) -> _Level:
         matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
-        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples)
+        pale = pale_vertices(quads, template.binding)
+        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples, pale)
 
 
 class FrameSolver:
@@ -161,9 +168,9 @@ class FrameSolver:
         self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
-        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples)
+        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples, cage_rig.quads)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples)
+        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples, cage_rig.quads)
         low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
         self.unit = float(np.linalg.norm(high - low)) / 2000.0
@@ -186,6 +193,10 @@ class FrameSolver:
     def deform(self, pose: QuadPose) -> Floats:
         """Carry the template to a pose, (V, 3) mm."""
         return self.cage_rig.deform(self._fine.binding, pose)
+
+    def overlap(self, observation: Observation, pose: QuadPose) -> Floats:
+        """(C,) silhouette overlap of a pose per view, NaN where a view saw nothing."""
+        return self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
 
     @property
     def coarse(self) -> Template:
@@ -284,7 +295,11 @@ class FrameSolver:
             matches = level.matcher.match(
                 vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
             )
-        robust = 1.0 / (1.0 + (matches.residuals / (scale * self.unit)) ** 2) ** 2
+        scales = scale * self.unit
+        if level.pale is not None:
+            beyond = level.pale[matches.pairs[:, 0]] & (matches.residuals > 0)
+            scales = np.where(beyond, PALE_SCALE * scales, scales)
+        robust = 1.0 / (1.0 + (matches.residuals / scales) ** 2) ** 2
         root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
         root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
         jacobian = self.cage_rig.outline_jacobian(
@@ -364,8 +379,7 @@ class FrameSolver:
         far = float(np.abs(step[:size].reshape(-1, 6)[:, :3]).max())
         step = step * min(1.0, 0.5 / max(far, 1e-9))
         pose = moved(fit.pose, step[:size])
-        overlap = self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
-        return replace(fit, pose=pose, latent=fit.latent + step[size:], overlap=overlap)
+        return replace(fit, pose=pose, latent=fit.latent + step[size:], overlap=self.overlap(observation, pose))
 
     def _damping(self, hessian: Floats) -> Floats:
         """Single-precision rows leave errors of 1e-7 of the largest entries: the diagonal keeps a system definite."""
@@ -475,6 +489,8 @@ class FrameSolver:
             length=settings.length / unit,
             twist=settings.twist / unit,
         ).add_to(system.hessian, system.gradient)
+        if self.posture is not None:
+            self.posture.add_to(system, pose)
         residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
         return Evaluation(system, residual, at.variance, departure)
 

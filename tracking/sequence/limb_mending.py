@@ -14,6 +14,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import LimbSearch
+from tracking.limbs.trunk_roll import roll_lead
 from tracking.observations.contours import Observation
 from tracking.sequence.limb_trust import limits_of
 
@@ -130,6 +131,7 @@ class LimbMender:
             record.outside[frame], record.missing[frame] = seen.sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
+            record.lead[frame, 0] = roll_lead(self.evidence.solver, observation, fit)
         return record
 
     def _seen(self, observation: Observation, fit: FrameFit) -> _Seen:

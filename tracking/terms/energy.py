@@ -11,6 +11,7 @@ held at y(x) the system shrinks to the root's six numbers and x: the latent stag
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,13 @@ class System:
         """Return a system of no terms."""
         size = 6 * quads + latent
         return cls(np.zeros((size, size)), np.zeros(size))
+
+    def add_rows(self, parts: Sequence[tuple[slice, Floats]], residual: Floats) -> None:
+        """Add residuals (n,) whose derivatives by some of the numbers are given, (n, k) each; by the others, zero."""
+        for at, rows in parts:
+            self.gradient[at] += rows.T @ residual
+            for to, others in parts:
+                self.hessian[at, to] += rows.T @ others
 
 
 def prior_term(
