@@ -14,7 +14,7 @@ from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.camera_checks.blocks import gain, mean_cost, median_px, sureness
 from capture.camera_checks.fits import Placed, cost_without, fit_lag, fit_pose, residuals, usual_px
 from capture.camera_checks.outlines import Outlines
-from capture.camera_checks.tangency import view_of
+from capture.camera_checks.tangency import OutlineRays, view_of
 
 __all__ = ["MENDED", "CameraCheck", "Fault", "check_cameras"]
 
@@ -25,6 +25,8 @@ _LEAST_SURENESS = 4.0
 #: Smaller lags (frames) and turns (degrees) than these are no fault worth a word.
 _LEAST_LAG = 0.75
 _LEAST_TURN = 0.5
+#: A camera that is off by this many scales (`check_cameras`) though nothing mends it is said to be unclear.
+_UNCLEAR = 3.0
 #: Of the cameras in order of their cost, how many are tried each round.
 _TRIED = 3
 #: A mended camera costs at most this much more than the others among themselves (a wrong silhouette is not mended).
@@ -34,6 +36,8 @@ MENDED = 0.15
 _STEADY = 0.5
 #: A shift is said beside a turn if it lowers the cost by this much more.
 _SHIFT_GAIN = 0.03
+#: Share of its own size that the subject must go through a view for a shift of the camera to be told.
+_TRAVEL = 0.5
 _FLIPS = {"mirrored": (-1, 1), "upside down": (-1, -1), "flipped": (1, -1)}
 
 
@@ -71,12 +75,14 @@ class CameraCheck:
         disagreement_px: (C,) median distance between a camera's tangent planes and the others'; NaN if not known.
         faults: what is wrong, the worst first.
         mended: the rig with cameras that are turned or moved put right; None if there are none.
+        unclear: cameras whose outlines lie far off the others' though nothing that a camera can suffer mends them.
     """
 
     names: tuple[str, ...]
     disagreement_px: Floats
     faults: tuple[Fault, ...]
     mended: Rig | None = None
+    unclear: tuple[str, ...] = ()
 
 
 def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_lag: int = 30) -> CameraCheck:
@@ -109,7 +115,9 @@ def check_cameras(rig: Rig, outlines: Sequence[Outlines], frames: Ints, *, most_
             break
         faults.append(fault)
         cameras = best.cameras
-    return CameraCheck(rig.names, disagreement, tuple(faults), _mended(rig, cameras))
+    off = [median_px(residuals(c, one, cameras, frames)) > _UNCLEAR * scale for c, one in enumerate(cameras)]
+    unclear = tuple(name for name, far in zip(rig.names, off, strict=True) if far)
+    return CameraCheck(rig.names, disagreement, tuple(faults), _mended(rig, cameras), unclear)
 
 
 def _mended(rig: Rig, cameras: list[Placed]) -> Rig | None:
@@ -188,9 +196,12 @@ def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: f
     if mean_cost(after, scale) > cost_without(camera, cameras, frames, scale) + MENDED:
         return None
     kind = best.kind
+    # Silhouettes of one camera that lack a little in every frame look like a turn, too, but a small one.
+    if kind == "turned" and median_px(before) < scale:
+        return None
     if kind == "turned" and not _steady(camera, cameras, frames, scale, best.gain):
         return None
-    if kind == "turned":
+    if kind == "turned" and _travels(old.view):
         shifted = fit_pose(camera, cameras, frames, scale, shift=True)
         if best.gain + _SHIFT_GAIN < gain(before, residuals(camera, shifted, cameras, frames), scale):
             kind, new = "moved", shifted
@@ -205,6 +216,16 @@ def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: f
         rig.names[best.other] if best.other >= 0 else "", median_px(before),
         median_px(residuals(camera, best.cameras[camera], best.cameras, frames)),
     )  # fmt: skip
+
+
+def _travels(view: OutlineRays) -> bool:
+    """Return whether the subject goes through the view: where it stays, a shift that a turn undoes is free."""
+    rays = view.rays[view.seen]
+    if not len(rays):
+        return False
+    middles = rays.mean(axis=1)
+    path = np.linalg.norm(np.percentile(middles, 95, axis=0) - np.percentile(middles, 5, axis=0))
+    return bool(path > _TRAVEL * np.median(np.linalg.norm(rays.max(axis=1) - rays.min(axis=1), axis=1)))
 
 
 def _steady(camera: int, cameras: list[Placed], frames: Ints, scale: float, whole: float) -> bool:

@@ -25,8 +25,7 @@ from calibration.foundation.once import once
 from tracking.adapting.scale_search import Found, make_solver
 from tracking.adapting.skin_search import fit_skin
 from tracking.fitting.initialisation import Finder
-from tracking.fitting.settings import COMMON
-from tracking.fitting.settings import Settings
+from tracking.fitting.settings import COMMON, Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig

@@ -13,7 +13,6 @@ from tracking.quads.oriented_quads import QuadPose
 __all__ = ["carried_points", "point_sigma"]
 
 
-
 def carried_points(cage_rig: CageRig, binding: Floats, rotations: Floats, centres: Floats) -> Floats:
     """Carry bound points through T frames, (T, P, 3) mm; NaN where the quads are."""
     result = np.full((len(centres), len(binding), 3), np.nan)

@@ -7,8 +7,8 @@ turns, is not a posture but a wrong fit: a nose in the place of an ear overlaps 
 The trunk's left and right are level too, whether the animal walks, sits, grooms or rears: over two published motions of
 a mouse and a rat (34 and 23 points) the line between the hips is inclined by 3.3 and 1.7 degrees, that between the
 shoulders by 4.8 and 2.1, that between the ears by 4.8 and 8.8 (root mean square); shoulders are twisted against hips
-by 6.5 and 10.7 degrees, ears against shoulders by 9.6 and 7.2. This holds the fit, as do the feet (`stance`). Outlines of
-a body that is not quite the template err together (`COMMON`) and would outvote it.
+by 6.5 and 10.7 degrees, ears against shoulders by 9.6 and 7.2. This holds the fit, as do the feet (`stance`). Outlines
+of a body that is not quite the template err together (`COMMON`) and would outvote it.
 """
 
 from __future__ import annotations

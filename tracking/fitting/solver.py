@@ -16,8 +16,8 @@ from calibration.foundation.arrays import Bools, Floats, Singles
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.joint_fit import FrameBlock, MarkRows
-from tracking.fitting.point_fit import moved
 from tracking.fitting.pale_parts import pale_vertices
+from tracking.fitting.point_fit import moved
 from tracking.fitting.posture import posture_of
 from tracking.fitting.settings import Settings
 from tracking.observations.contour_fill import MeshEdges
@@ -116,7 +116,7 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The template at one fineness: its coordinates in single precision, its outlines, spread, samples per view, pale parts."""
+    """The template at one fineness: coordinates in single precision, outlines, spread, samples per view, pale parts."""
 
     template: Template
     binding: Singles
@@ -295,11 +295,10 @@ class FrameSolver:
             matches = level.matcher.match(
                 vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
             )
-        scales = scale * self.unit
+        relative = matches.residuals / (scale * self.unit)
         if level.pale is not None:
-            beyond = level.pale[matches.pairs[:, 0]] & (matches.residuals > 0)
-            scales = np.where(beyond, PALE_SCALE * scales, scales)
-        robust = 1.0 / (1.0 + (matches.residuals / scales) ** 2) ** 2
+            relative[level.pale[matches.pairs[:, 0]] & (relative > 0)] /= PALE_SCALE
+        robust = 1.0 / (1.0 + relative**2) ** 2
         root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
         root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
         jacobian = self.cage_rig.outline_jacobian(

@@ -24,8 +24,9 @@ AHEAD, BESIDE = 0.28, 0.35
 """Where a hind foot stands seen from the middle of the hips, shares of the trunk's length."""
 ALONG, ACROSS = 0.15, 0.07
 """How far from there, 1 sigma."""
-HEIGHT = 0.07
-"""Height of a foot above the floor, 1 sigma; the floor of a rig is known to some millimetres."""
+SOLE, HEIGHT = 0.08, 0.07
+"""Height of a foot's middle over its sole, as in the built-in bodies at rest; and 1 sigma of where the sole is: the
+floor of a rig is known to some millimetres."""
 FAR = 5.0
 """Sigmas at which the pull is a quarter: a foot may be lifted, stretched out, or up a wall."""
 
@@ -39,7 +40,6 @@ class Stance:
         feet: quads of both feet, left first.
         length: of the trunk, mm.
         left: (3,) the body's left in the trunk's quad. up: (3,) vertical, world axes.
-        sole: height of a foot's centre above what it stands on, mm.
     """
 
     trunk: int
@@ -48,7 +48,6 @@ class Stance:
     length: float
     left: Floats
     up: Floats
-    sole: float
 
     def add_to(self, system: System, pose: QuadPose) -> None:
         """Hold the feet softly under the body, and on the floor."""
@@ -66,7 +65,7 @@ class Stance:
             turned = -root * (rows @ np.cross(self.up, offset))[:, None] * self.up
             parts += [(at, root * rows), (slice(6 * self.trunk, 6 * self.trunk + 3), turned)]
             system.add_rows(parts, root * residual)
-            above = upwards @ (pose.centres[foot] - self.sole * self.up)
+            above = upwards @ (pose.centres[foot] - SOLE * self.length * self.up)
             root = 1.0 / (1.0 + float(above @ above) / (COMMON * FAR) ** 2)
             system.add_rows([(at, root * upwards)], root * above)
 
@@ -92,11 +91,9 @@ class Stance:
 def stance_of(rig: QuadRig, up: Floats) -> Stance:
     """Return what is known of a rodent's hind feet."""
     at = rig.quad_names.index
-    hips, feet, toes = (tuple(at(f"{side}_{part}") for side in ("left", "right")) for part in ("hip", "foot", "toe"))
+    hips, feet = (tuple(at(f"{side}_{part}") for side in ("left", "right")) for part in ("hip", "foot"))
     shoulders = [at("left_shoulder"), at("right_shoulder")]
     length = float(np.linalg.norm(rig.centres[shoulders].mean(axis=0) - rig.centres[list(hips)].mean(axis=0)))
-    # A foot that stands is as thick as the quad of its toes, and its centre half as high.
-    sole = float(np.linalg.norm(rig.corners[list(toes)], axis=-1).mean())
     trunk = at("lumbar")
     left = rig.rotations[trunk].T @ np.array([0.0, 1.0, 0.0])
-    return Stance(trunk, hips, feet, length, left, up, sole)  # type: ignore[arg-type]
+    return Stance(trunk, hips, feet, length, left, up)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ class LimbRecord:
         residual: (T, L) root mean square of its outline's residuals, mm; NaN where no outline is its own.
         weak: (T, L) uncertainty of its outer half along the worst direction by its own outlines, 1 sigma, mm.
         lead: (T, L) by how much the limb's place explains the silhouettes better than any other clearly different one;
-            of a rodent's trunk, than itself rolled about its long axis (`tracking.limbs.trunk_roll`), NaN for a person's.
+            of a rodent's trunk, than itself rolled about its long axis (`tracking.limbs.trunk_roll`); NaN for people.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = ("bad", "outside", "missing", "views", "residual", "weak", "lead")

@@ -23,7 +23,7 @@ from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.trust import Reason, Trust
 
-__all__ = ["PEOPLE", "RODENTS", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
+__all__ = ["PEOPLE", "RODENTS", "ROLL", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
 
 
 @dataclass(frozen=True)

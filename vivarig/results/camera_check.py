@@ -30,7 +30,7 @@ class CameraVerdict:
 
     Attributes:
         lines: for people.
-        numbers: for machines: ``disagreement_px`` per camera and ``faults``.
+        numbers: for machines: ``disagreement_px`` per camera, ``faults`` and cameras that are ``unclear``.
         reason: why the result is not good; empty if nothing is wrong.
         mended: the rig with cameras that are turned or moved put right; None if none is.
     """
@@ -61,10 +61,17 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
     if len(known):
         lines.append(f"outlines of different cameras agree to {np.median(known):.2f} px (tangent planes, median)")
     lines += [f"camera wrong: {text}" for text in said]
+    off = dict(zip(names, check.disagreement_px.tolist(), strict=True))
+    lines += [
+        f"cannot tell whether {name} is right: its outlines lie {off[name]:.1f} px off the others', and no turn or "
+        "delay of the camera explains that; its silhouettes may lack a part of the subject, or hold more than it"
+        for name in check.unclear
+    ]
     numbers = {
         "disagreement_px": dict(zip(names, check.disagreement_px.tolist(), strict=True)),
         "edge_blur_px": dict(zip(names, blur.tolist(), strict=True)),
         "out_of_focus": [names[index] for index in out_of_focus(blur)],
+        "unclear": list(check.unclear),
         "faults": [_numbers(fault) for fault in check.faults],
     }
     return CameraVerdict(lines, numbers, "; ".join(said), check.mended)

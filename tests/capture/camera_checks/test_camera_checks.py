@@ -162,3 +162,36 @@ def test_blur_of_an_edge_is_measured_whatever_its_contrast(sigma: float, rng: np
 def test_only_a_camera_much_blurrier_than_the_others_is_out_of_focus() -> None:
     assert out_of_focus([0.8, 0.9, 3.5, np.nan]) == [2]
     assert out_of_focus([1.5, 1.9, 1.4]) == [] and out_of_focus([3.0, 3.5, 3.2]) == [] and out_of_focus([4.0]) == []
+
+
+def test_a_subject_that_stays_tells_no_shift_of_a_camera() -> None:
+    """Two cameras whose silhouettes are too small: a shift of many degrees around the subject would mend one."""
+    rig = ring(4)
+    shrunk = []
+    for index, camera in enumerate(rig):
+        corners = []
+        for frame in range(FRAMES):
+            pixels = camera.project(body(10.0 + 0.1 * frame))
+            hull = cv2.convexHull(camera.undistort_points(pixels).astype(np.float32), returnPoints=False)
+            pixels = pixels[hull.ravel()]
+            middle = pixels.mean(axis=0)
+            if index == 0:
+                pixels = middle + 0.9 * (pixels - middle)
+            if index == 1:
+                pixels = np.where(pixels > middle, middle + [0.9, 0.73] * (pixels - middle), pixels)
+            corners.append(np.round(pixels))
+        shrunk.append(join_outlines(corners))
+    assert all(fault.kind != "moved" for fault in check_cameras(rig, shrunk, np.arange(FRAMES), most_lag=12).faults)
+
+
+def test_a_camera_that_no_fault_explains_is_unclear() -> None:
+    rig = ring(4)
+    outlines = seen(rig)
+    clean = check_cameras(rig, outlines, np.arange(FRAMES), most_lag=12)
+    halves = []
+    for corners in np.split(outlines[0].pixels, outlines[0].starts[1:-1]):
+        middle = corners.mean(axis=0)  # now the right, now the left half of the body is missing
+        side = 1.0 if len(halves) % 7 < 3 else -1.0
+        halves.append(np.where(side * (corners - middle) > 0, middle + 0.3 * (corners - middle), corners))
+    poor = check_cameras(rig, [join_outlines(halves), *outlines[1:]], np.arange(FRAMES), most_lag=12)
+    assert clean.unclear == () and poor.unclear == ("cam1",) and poor.faults == ()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from calibration.geometry.transforms import rotation_from_vector
+from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.posture import COST, NECK, Posture, posture_of
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.subjects.subject import load_subject
+from tracking.terms.energy import System
 
 
 @pytest.fixture(scope="module", params=["mouse", "rat"])
@@ -62,3 +66,67 @@ def test_a_rolled_head_and_a_wrung_neck_cost_overlap(rig: QuadRig) -> None:
 
 def test_people_have_no_such_rule() -> None:
     assert posture_of(load_subject("human").cage_rig.quads) is None
+
+
+def pull(posture: Posture, pose: QuadPose) -> np.ndarray:
+    """The step (Q, 6) that the posture asks for: down its gradient."""
+    system = System.empty(len(pose.centres), 0)
+    posture.add_to(system, pose)
+    assert np.linalg.eigvalsh(system.hessian).min() > -1e-6 * np.abs(system.hessian).max()
+    return -system.gradient.reshape(-1, 6)
+
+
+def without_feet(rig: QuadRig) -> Posture:
+    return replace(known(rig), stance=None)
+
+
+@pytest.mark.parametrize("heading", [0.0, 2.0])
+def test_a_rolled_trunk_is_turned_back_and_a_level_one_left(rig: QuadRig, heading: float) -> None:
+    posture = without_feet(rig)
+    for pitch in (0.0, -0.8, 0.8):
+        level = pull(posture, turned(rig, (0, pitch, 0), (0, 0, heading)))
+        assert np.abs(level).max() < 1e-6
+    axis = np.array([np.cos(heading), np.sin(heading), 0.0])
+    for roll in (0.3, -0.6):
+        step = pull(posture, turned(rig, (roll, 0, 0), (0, 0, heading)))
+        along = step[list(posture.level), :3] @ axis
+        assert (np.sign(along) == -np.sign(roll)).all()
+
+
+def test_a_spine_wrung_in_one_place_is_unwound_there(rig: QuadRig) -> None:
+    posture = replace(without_feet(rig), level=(), sway=np.zeros(0))
+    names = list(rig.quad_names)
+    rotations = rig.rotations.copy()
+    quad = names.index("thorax")
+    for turn, unwound in (((0.4, 0, 0), True), ((0, 0.4, 0), False), ((0, 0, 0.4), False)):
+        rotations[quad] = rotation_from_vector(np.array(turn)) @ rig.rotations[quad]
+        step = pull(posture, QuadPose(rotations, rig.centres))
+        assert (step[quad, 0] < -1.0) == unwound  # a spine may bend, not twist
+        if not unwound:
+            assert np.abs(step).max() < 1e-6
+
+
+def test_feet_are_drawn_under_the_body_and_to_a_floor_that_is_near(rig: QuadRig) -> None:
+    stance = known(rig).stance
+    assert stance is not None
+    centres = rig.centres - rig.centres[stance.trunk]
+    foot = stance.feet[0]
+    for height, drawn in ((0.15, True), (20.0, False)):
+        shifted = centres + np.array([0.0, 0.0, height * stance.length - centres[foot, 2]])
+        shifted[foot] += [-0.4 * stance.length, 0.0, 0.0]  # behind the body
+        step = pull(known(rig), QuadPose(rig.rotations, shifted))[foot]
+        assert step[3] > 0  # ahead
+        # On a floor far below nothing says where it stands.
+        assert (step[5] < -1e-3) == drawn
+    assert stance.strain(QuadPose(rig.rotations, shifted)) > stance.strain(QuadPose(rig.rotations, centres))
+
+
+def test_feet_and_tail_are_pale(rig: QuadRig) -> None:
+    binding = np.kron(np.eye(len(rig)), np.ones((1, 4)))
+    pale = pale_vertices(rig, binding)
+    assert pale is not None
+    named = {name for name, bare in zip(rig.quad_names, pale, strict=True) if bare}
+    assert {"left_toe", "right_foot", "left_finger", "tail_tip"} <= named
+    assert not named & {"lumbar", "head", "nose", "left_hip", "right_shoulder"}
+    human = load_subject("human").cage_rig.quads
+    assert pale_vertices(human, np.kron(np.eye(len(human)), np.ones((1, 4)))) is None

@@ -1,6 +1,8 @@
-"""A rodent's head that is turned over is found strained, doubted, and put right."""
+"""A rodent's head that is turned over is found strained, doubted, and put right; so is a trunk that is rolled."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from example_rigs import looking_at_origin
@@ -9,11 +11,12 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
+from tracking.limbs.trunk_roll import roll_lead, rolled
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
-from tracking.sequence.limb_trust import judge_limbs, limits_of
+from tracking.sequence.limb_trust import ROLL, judge_limbs, limits_of
 from tracking.sequence.trust import Trust
 from tracking.subjects.subject import builtin_subject
 
@@ -23,6 +26,27 @@ def rig() -> Rig:
     lens = PinholeLens((320, 320), np.array([[900.0, 0, 160], [0, 900.0, 160], [0, 0, 1]]), np.zeros(5))
     places = [600.0 * np.array([np.cos(a), np.sin(a), 0.5]) for a in (0.3, 1.9, 3.4, 5.0)]
     return Rig(tuple(LensCamera(f"cam{k}", lens, looking_at_origin(at)) for k, at in enumerate(places)))
+
+
+def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
+    mouse = builtin_subject("mouse")
+    rest = mouse.cage_rig.quads.rest
+    level = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    solver = make_solver(mouse, rig())
+    mender = LimbMender(solver)
+    posture = solver.posture
+    assert posture is not None
+    surface = mouse.cage_rig.deform(mouse.outline_template.binding, level)
+    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    right = solver.fit(look, level, mender.search.latent_of(level), latent_steps=False)
+    leads = [roll_lead(solver, look, right)]
+    for angle in (0.5, -0.8):
+        pose = rolled(posture, right.pose, angle)
+        wrong = replace(right, pose=pose, overlap=solver.overlap(look, pose))
+        leads.append(roll_lead(solver, look, wrong))
+        back = solver.fit(look, pose, right.latent, latent_steps=False)
+        assert np.abs(posture.inclination(back.pose)[: len(posture.spine)]).max() < 0.1
+    assert leads[0] > ROLL > max(leads[1:])
 
 
 def test_a_head_turned_over_is_doubted_and_put_right() -> None:

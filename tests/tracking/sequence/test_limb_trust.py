@@ -106,3 +106,15 @@ def test_a_limb_is_not_believed_for_a_moment_between_two_doubts() -> None:
     trust, reason = judge_limbs(LimbRecord(**rows), unit=UNIT)
     assert np.flatnonzero(trust[:, 1]).tolist() == [2, 3, 4, 5, 11]
     assert (reason[2:6, 1] == Reason.OUTLINE_OFF).all()
+
+
+def test_a_trunk_whose_roll_is_not_told_is_doubted_alone() -> None:
+    for lead, doubted in ((0.002, True), (-0.01, True), (0.02, False), (np.nan, False)):
+        record = good()
+        rows = {key: values.copy() for key, values in record.rows().items()}
+        rows["lead"][:, 0] = lead
+        trust, reason = judge_limbs(LimbRecord(**rows), unit=UNIT, limits=RODENTS)
+        assert (trust[:, 0] == Trust.DOUBTFUL).all() == doubted and not trust[:, 1].any()
+        assert (limb_doubt(LimbRecord(**rows), unit=UNIT, limits=RODENTS)[:, 0] > 5).all() == doubted
+        if doubted:
+            assert (reason[:, 0] == Reason.AMBIGUOUS_LIMB).all()
