@@ -1,7 +1,8 @@
-"""Parts of a rodent that silhouettes lose: feet and tail are bare, and as pale as many a floor.
+"""Parts of a rodent that silhouettes lose: feet are bare, and as pale as many a floor.
 
 What is cut out of a video lacks them far more often than it invents them. So a foot that stands beyond the silhouette
-is contradicted less than one that the silhouette shows elsewhere.
+is contradicted less than one that the silhouette shows elsewhere. Not so the tail: nothing says where it is then, and
+it would wave in empty air.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from tracking.quads.oriented_quads import QuadRig
 
 __all__ = ["pale_vertices"]
 
-BARE = ("foot", "toe", "wrist", "finger", "tail")
+BARE = ("foot", "toe", "wrist", "finger")
 
 
 def pale_vertices(rig: QuadRig, binding: Floats) -> Bools | None:
-    """Return which points bound to a rodent's quads (V, 4 Q + F) are of its feet or tail; None for other bodies."""
+    """Return which points bound to a rodent's quads (V, 4 Q + F) are of its feet; None for other bodies."""
     names = rig.quad_names
     if "tail_base" not in names:
         return None

@@ -69,11 +69,12 @@ class LimbRecord:
         views: (T, L) views that tell where the limb is.
         residual: (T, L) root mean square of its outline's residuals, mm; NaN where no outline is its own.
         weak: (T, L) uncertainty of its outer half along the worst direction by its own outlines, 1 sigma, mm.
-        lead: (T, L) by how much the limb's place explains the silhouettes better than any other clearly different one;
-            of a rodent's trunk, than itself rolled about its long axis (`tracking.limbs.trunk_roll`); NaN for people.
+        lead: (T, L) by how much the limb's place explains the silhouettes better than any other clearly different one.
+        turned: (T, L) by how much a rodent's trunk and head overlap better than turned in place, the trunk rolled, the
+            head nodded (`tracking.limbs.turned_in_place`); NaN for other limbs, and for people.
     """
 
-    NAMES: ClassVar[tuple[str, ...]] = ("bad", "outside", "missing", "views", "residual", "weak", "lead")
+    NAMES: ClassVar[tuple[str, ...]] = ("bad", "outside", "missing", "views", "residual", "weak", "lead", "turned")
     bad: Floats
     outside: Floats
     missing: Floats
@@ -81,6 +82,7 @@ class LimbRecord:
     residual: Floats
     weak: Floats
     lead: Floats
+    turned: Floats
 
     @classmethod
     def empty(cls, frames: int, limbs: int) -> LimbRecord:

@@ -14,7 +14,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import LimbSearch
-from tracking.limbs.trunk_roll import roll_lead
+from tracking.limbs.turned_in_place import pitch_lead, roll_lead
 from tracking.observations.contours import Observation
 from tracking.sequence.limb_trust import limits_of
 
@@ -131,8 +131,15 @@ class LimbMender:
             record.outside[frame], record.missing[frame] = seen.sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
-            record.lead[frame, 0] = roll_lead(self.evidence.solver, observation, fit)
+            self._turn_in_place(observation, fit, record.turned[frame])
         return record
+
+    def _turn_in_place(self, observation: Observation, fit: FrameFit, leads: Floats) -> None:
+        """Write into (L,) by how much a rodent's trunk and head beat themselves turned in place."""
+        solver = self.evidence.solver
+        if solver.posture is not None and self._head is not None:
+            leads[0] = roll_lead(solver, solver.posture, observation, fit)
+            leads[self._head] = pitch_lead(solver, solver.posture, observation, fit)
 
     def _seen(self, observation: Observation, fit: FrameFit) -> _Seen:
         """What is seen of a fit's limbs: judged once."""

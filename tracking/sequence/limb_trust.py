@@ -23,7 +23,7 @@ from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.trust import Reason, Trust
 
-__all__ = ["PEOPLE", "RODENTS", "ROLL", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
+__all__ = ["PEOPLE", "RODENTS", "TURN", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Limits:
 
 PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0)
 RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75)
-ROLL = 0.005
-"""Lead of the trunk over itself rolled about its long axis, below which its roll is not known: in units of overlap."""
+TURN = 0.005
+"""Lead over itself turned in place, below which a rodent's roll or the pitch of its head is not known, in overlap."""
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
@@ -98,9 +98,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(off & hidden, Trust.DOUBTFUL, Reason.HIDDEN)
     mark(off, Trust.DOUBTFUL, Reason.OUTLINE_OFF)
     mark(np.nan_to_num(record.weak) > limits.weak * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
-    lead = np.nan_to_num(record.lead, nan=1.0)  # a person's trunk has no rivals
-    mark(_roll_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
-    lead[:, 0] = 1.0
+    lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
+    mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < limits.ambiguous, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     for limb in range(1, record.bad.shape[1]):
@@ -119,17 +118,14 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     rival = np.clip((limits.ambiguous - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
     rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
     weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
-    rival[:, 0] = 0.0
-    rolled = 0.5 * np.clip(_roll_doubt(record) / ROLL, 0.0, 1.0)
-    doubt = np.max([unexplained, 0.5 * rival, rolled, 0.3 * rough, 0.3 * weak], axis=0)
+    turned = 0.5 * np.clip(_turn_doubt(record) / TURN, 0.0, 1.0)
+    doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak], axis=0)
     return np.asarray(REACH * unit * doubt)
 
 
-def _roll_doubt(record: LimbRecord) -> Floats:
-    """(T, L) by how much the trunk's lead over itself rolled is too small; 0 for the other limbs, and for people."""
-    doubt = np.zeros(record.lead.shape)
-    doubt[:, 0] = np.maximum(ROLL - np.nan_to_num(record.lead[:, 0], nan=1.0), 0.0)
-    return doubt
+def _turn_doubt(record: LimbRecord) -> Floats:
+    """(T, L) by how much the lead over itself turned in place is too small."""
+    return np.asarray(np.maximum(TURN - np.nan_to_num(record.turned, nan=1.0), 0.0))
 
 
 def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:

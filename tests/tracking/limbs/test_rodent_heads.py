@@ -11,12 +11,12 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
-from tracking.limbs.trunk_roll import roll_lead, rolled
+from tracking.limbs.turned_in_place import nodded, pitch_lead, roll_lead, rolled
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
-from tracking.sequence.limb_trust import ROLL, judge_limbs, limits_of
+from tracking.sequence.limb_trust import TURN, judge_limbs, limits_of
 from tracking.sequence.trust import Trust
 from tracking.subjects.subject import builtin_subject
 
@@ -39,14 +39,17 @@ def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
     surface = mouse.cage_rig.deform(mouse.outline_template.binding, level)
     look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
     right = solver.fit(look, level, mender.search.latent_of(level), latent_steps=False)
-    leads = [roll_lead(solver, look, right)]
+    leads = [roll_lead(solver, posture, look, right)]
     for angle in (0.5, -0.8):
         pose = rolled(posture, right.pose, angle)
         wrong = replace(right, pose=pose, overlap=solver.overlap(look, pose))
-        leads.append(roll_lead(solver, look, wrong))
+        leads.append(roll_lead(solver, posture, look, wrong))
         back = solver.fit(look, pose, right.latent, latent_steps=False)
         assert np.abs(posture.inclination(back.pose)[: len(posture.spine)]).max() < 0.1
-    assert leads[0] > ROLL > max(leads[1:])
+    assert leads[0] > TURN > max(leads[1:])
+    up = nodded(posture, right.pose, -0.5)
+    looking_up = replace(right, pose=up, overlap=solver.overlap(look, up))
+    assert pitch_lead(solver, posture, look, right) > TURN > pitch_lead(solver, posture, look, looking_up)
 
 
 def test_a_head_turned_over_is_doubted_and_put_right() -> None:

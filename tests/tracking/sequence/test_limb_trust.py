@@ -17,7 +17,7 @@ PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
     """Frames in which every limb is explained, seen and without a rival."""
     zeros = np.zeros((frames, limbs))
-    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3)
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, zeros + np.nan)
 
 
 def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
@@ -108,11 +108,11 @@ def test_a_limb_is_not_believed_for_a_moment_between_two_doubts() -> None:
     assert (reason[2:6, 1] == Reason.OUTLINE_OFF).all()
 
 
-def test_a_trunk_whose_roll_is_not_told_is_doubted_alone() -> None:
+def test_a_trunk_whose_roll_nothing_tells_is_doubted_alone() -> None:
     for lead, doubted in ((0.002, True), (-0.01, True), (0.02, False), (np.nan, False)):
         record = good()
         rows = {key: values.copy() for key, values in record.rows().items()}
-        rows["lead"][:, 0] = lead
+        rows["turned"][:, 0] = lead
         trust, reason = judge_limbs(LimbRecord(**rows), unit=UNIT, limits=RODENTS)
         assert (trust[:, 0] == Trust.DOUBTFUL).all() == doubted and not trust[:, 1].any()
         assert (limb_doubt(LimbRecord(**rows), unit=UNIT, limits=RODENTS)[:, 0] > 5).all() == doubted
