@@ -244,10 +244,10 @@ class TrackFile:
 
     def limb_record(self, frames: Frames = _ALL) -> LimbRecord:
         """Return what the verdicts about the limbs rest on."""
-        known = {key: self._numbers(f"limb_{key}", frames) for key in LimbRecord.NAMES}
-        # What an earlier version did not write says nothing against a limb.
-        unknown = np.full(self.limb_sigma(frames).shape, np.nan)
-        return LimbRecord(**{key: unknown if values is None else values for key, values in known.items()})
+        known = {key: self._given(f"limb_{key}", frames) for key in LimbRecord.NAMES if key != "turned"}
+        # An earlier version did not write it: that says nothing against a limb.
+        turned = self._numbers("limb_turned", frames)
+        return LimbRecord(**known, turned=np.full(known["lead"].shape, np.nan) if turned is None else turned)
 
     @property
     def marker_limbs(self) -> Ints:
