@@ -1,6 +1,7 @@
-"""Every command line of the documentation is executed: here, in order, on small data, or by the test that is named.
+"""Every command line of the documentation and who runs it: the story below, a test that is named, or none.
 
-What a page writes is run word for word, but for frames that a small recording does not have.
+What is run here is run word for word, but for frames that a small recording does not have. It takes a minute of work or
+more, so it is run where VIVARIG_STORY is set, not with every run of the tests.
 """
 
 from __future__ import annotations
