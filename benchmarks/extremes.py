@@ -31,15 +31,15 @@ from capture.studio.films.simulation import Plan, RingPlan, simulate
 
 #: Size and shape of the subject take a minute and hold no more than the frames that they are found in.
 _GIVEN = {"track": {"scale": 1.06, "adapt": False}}
-_FILM = Plan(name="extreme", frames=6, ring=RingPlan(cameras=4, size=(320, 240)))
+_FILM = Plan(name="extreme", frames=4, ring=RingPlan(cameras=4, size=(320, 240)))
 #: Case -> its films, ordinary and extreme, how many frames each is to have, and the last stage.
 CASES: dict[str, tuple[list[Plan], list[int], str]] = {
     "cameras": (
-        [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [6, 6], "skeleton",
+        [replace(_FILM, ring=RingPlan(cameras=count, size=(160, 120))) for count in (8, 64)], [4, 4], "skeleton",
     ),
     "frames": ([replace(_FILM, frames=20, ring=RingPlan(cameras=3, size=(64, 48)))] * 2, [2_000, 20_000], "hull"),
     "pixels": (
-        [replace(_FILM, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [6, 6],
+        [replace(_FILM, ring=RingPlan(cameras=4, size=size)) for size in ((960, 540), (3840, 2160))], [4, 4],
         "skeleton",
     ),
 }  # fmt: skip
@@ -52,13 +52,13 @@ def run_watched(folder: Path, until: str) -> dict[str, float]:
 
     def look() -> None:
         nonlocal most
-        while not over.wait(0.2):
+        while not over.wait(0.5):
             most = max(most, _bytes(folder / "results"))
 
     with subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
-        with watch_memory(lambda: [process.pid], 0.1, own=False) as watch:
+        with watch_memory(lambda: [process.pid], 0.4, own=False) as watch:
             process.wait()
         over.set()
         thread.join()

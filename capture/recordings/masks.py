@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntFlag
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -278,16 +278,17 @@ def _columns(path: Path | str, key: str) -> NDArray[Any]:
         return np.stack([file["cameras"][name][key][()] for name in names], axis=1)
 
 
-def user_masks(source: Path | str, frames: int, size: tuple[int, int]) -> Iterator[Bools]:
-    """Yield the first ``frames`` masks (H, W) that a user brings: PNG folder, video, or COCO JSON.
+def user_masks(source: Path | str, frames: int, size: tuple[int, int], first: int = 0) -> Iterator[Bools]:
+    """Yield masks ``first`` up to ``frames`` (H, W) of those that a user brings: PNG folder, video, or COCO JSON.
 
     In images everything above mid-grey is inside. In COCO files the annotations of an image are united; images
     come in the order of their ids; an image without annotation has an empty mask.
     """
     place = Path(source)
     width, height = size
-    count = 0
-    masks = coco_masks(place) if place.suffix.lower() == ".json" else _image_masks(place)
+    count = first
+    coco = place.suffix.lower() == ".json"
+    masks = islice(coco_masks(place), first, None) if coco else _image_masks(place, first)
     for mask in masks:
         if mask.shape != (height, width):
             raise InputError(
@@ -300,8 +301,8 @@ def user_masks(source: Path | str, frames: int, size: tuple[int, int]) -> Iterat
     raise InputError(f"{place}: {count} masks, the recording has {frames} frames")
 
 
-def _image_masks(place: Path) -> Iterator[Bools]:
-    for _, image in read_frames(place):
+def _image_masks(place: Path, first: int) -> Iterator[Bools]:
+    for _, image in read_frames(place, first, ahead=False):
         grey = image if image.ndim == 2 else image.max(axis=2)
         # Masks come as 0/255 or as 0/1 labels; a video's compression blurs only the first kind.
         yield grey > (0 if grey.max() <= 1 else 127)

@@ -238,18 +238,18 @@ def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: Silh
 def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Bytes | None]:
     """Yield the images (or brought masks) of the recording's frames, None where a camera has none."""
     first = start + source.offset
-    if model is None and source.footage.masks is not None:
-        if _is_stored(source.footage):
-            with open_results(source.footage.masks, stage="silhouettes") as file:
-                for frame in range(start, last):
-                    yield masks_in(file, source.footage.name, frame)[0].view(np.uint8)
-            return
-        for index, mask in enumerate(user_masks(source.footage.masks, last + source.offset, source.size)):
-            if index >= first:
-                yield mask.view(np.uint8)
+    brought = source.footage.masks if model is None else None
+    if brought is not None and _is_stored(source.footage):
+        with open_results(brought, stage="silhouettes") as file:
+            for frame in range(start, last):
+                yield masks_in(file, source.footage.name, frame)[0].view(np.uint8)
         return
     for _ in range(min(0, first), 0):
         yield None
+    if brought is not None:
+        for mask in user_masks(brought, last + source.offset, source.size, max(0, first)):
+            yield mask.view(np.uint8)
+        return
     grey = model is not None and model.grey
     for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey, ahead=False):
         yield image

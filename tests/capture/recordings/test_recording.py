@@ -14,7 +14,7 @@ from example_rigs import ring
 from calibration.cameras.rig import save_rig
 from calibration.foundation.errors import InputError
 from capture.recordings.coco import encode_rle
-from capture.recordings.masks import read_masks
+from capture.recordings.masks import MaskFlag, read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording
 from capture.silhouettes import segment_recording
 
@@ -111,6 +111,13 @@ def test_masks_alone_make_a_recording(tmp_path: Path) -> None:
     assert report.models == ("masks", "masks")
     for name in ("a", "b"):
         assert (read_masks(recording.results / "silhouettes.h5", name) == masks).all()
+    segment_recording(recording, start=2)  # a part is read from its first frame on
+    for name in ("a", "b"):
+        assert (read_masks(recording.results / "silhouettes.h5", name) == masks[2:]).all()
+    late = replace(recording.footage[1], offset_frames=-2.0)  # its clock began two frames after the other's
+    report = segment_recording(replace(recording, footage=(recording.footage[0], late)))
+    assert (report.flags[:, 1] & MaskFlag.NO_FRAME).astype(bool).tolist() == [True, True, False, False, False]
+    assert (read_masks(recording.results / "silhouettes.h5", "b")[2:] == masks[:3]).all()
     save_recording(recording)
     assert load_recording(tmp_path).footage == recording.footage
     with pytest.raises(InputError, match="either video or images, or masks alone"):
