@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import stat
 import struct
@@ -24,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: assertion of ours or an exhausted recursion in a solver stays what it is.
 DAMAGE: tuple[type[Exception], ...] = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, RecursionError,
-    RuntimeError, SyntaxError, SystemError, TypeError, ValueError, struct.error, tokenize.TokenError,
+    RuntimeError, SyntaxError, SystemError, TypeError, ValueError, csv.Error, struct.error, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ _SD_MM = 2.0
 @guarded("a table of clicks")
 def load_clicks(path: Path | str) -> dict[tuple[str, str], tuple[float, float]]:
     """Read clicks: (camera, point) to (x, y), px."""
-    reader = csv.DictReader(io.StringIO(read_text(path)))
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=None))
     titles = reader.fieldnames or ()
     label = "point" if "point" in titles else "mark"
     missing = [name for name in ("camera", label, "x", "y") if name not in titles]

@@ -66,7 +66,7 @@ class MarksSolution:
 @guarded("a table of marks")
 def load_marks(path: Path | str) -> Marks:
     """Read a table with the columns frame, camera, mark, x, y (CSV); missing rows are marks not seen."""
-    reader = csv.DictReader(io.StringIO(read_text(path)))
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=None))
     wanted = ("frame", "camera", "mark", "x", "y")
     missing = [name for name in wanted if name not in (reader.fieldnames or ())]
     if missing:

@@ -31,7 +31,7 @@ def read_anipose(path: Path | str, *, rate_hz: float, unit_mm: float, up: str = 
         up: the vertical axis (Anipose's own frame is that of its first camera or of the axes in its config).
     """
     source = Path(path)
-    rows = [row for row in csv.reader(io.StringIO(read_text(source))) if row]
+    rows = [row for row in csv.reader(io.StringIO(read_text(source), newline=None)) if row]
     if not rows or not is_anipose(rows[0]):
         raise InputError(f"{source}: not an Anipose 3D table (no columns 'fnum' and '<name>_ncams')")
     titles = rows[0]

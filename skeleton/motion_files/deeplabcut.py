@@ -56,7 +56,7 @@ def read_deeplabcut(
 
 
 def _read_text(source: Path) -> tuple[list[tuple[str, str, str]], Floats]:
-    rows = [row for row in csv.reader(io.StringIO(read_text(source))) if row]
+    rows = [row for row in csv.reader(io.StringIO(read_text(source), newline=None)) if row]
     head = {row[0].strip().lower(): row[1:] for row in rows[:4]}
     if "bodyparts" not in head or "coords" not in head:
         raise InputError(f"{source}: not a DeepLabCut file (no header rows 'bodyparts' and 'coords')")

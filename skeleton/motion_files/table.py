@@ -52,7 +52,7 @@ def read_csv(
     source = Path(path)
     text = read_text(source)
     notes = dict(re.findall(r"(\w+)=(\S+)", text.splitlines()[0])) if text.startswith("#") else {}
-    rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].startswith("#")]
+    rows = [row for row in csv.reader(io.StringIO(text, newline=None)) if row and not row[0].startswith("#")]
     if not rows:
         raise InputError(f"{source}: an empty table")
     titles = [title.strip() for title in rows[0]]

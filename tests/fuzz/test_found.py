@@ -92,6 +92,8 @@ FOUND: dict[str, tuple[str, Callable[[Path], None]]] = {
     "absurd keypoint": ("image points", _replaced(r'"keypoints": \[\d[\d.]*', '"keypoints": [1e300')),
     "heap of strings without an end": ("motion deeplabcut h5", _heap_of_strings),
     "motion to infinity": ("vpg", _no_scale),
+    "a return that ends no line": ("xmalab 3d", _replaced("1,2,3", "1,2\r,3")),
+    "a cell without an end": ("xmalab 3d", _replaced("1,2,3", "1,2," + 200_000 * "3")),
     "clip beyond the end": ("cmu table", _array("first", [2])),
 }
 

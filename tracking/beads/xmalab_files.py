@@ -72,7 +72,7 @@ OURS = PixelConvention()
 
 def _table(path: Path | str) -> tuple[list[str], Floats]:
     """Read a CSV of numbers with one header line; empty cells and NaN are NaN."""
-    rows = [row for row in csv.reader(io.StringIO(read_text(path))) if any(cell.strip() for cell in row)]
+    rows = [row for row in csv.reader(io.StringIO(read_text(path), newline=None)) if any(cell.strip() for cell in row)]
     if len(rows) < 2:
         raise InputError(f"{path}: wanted a header line and at least one row of numbers")
     header = [cell.strip() for cell in rows[0]]
@@ -183,7 +183,7 @@ def write_rigid_body(path: Path | str, name: str, pose: RigidTransform) -> None:
 @guarded("a table of points")
 def read_deeplabcut(path: Path | str) -> tuple[tuple[str, ...], Floats, Floats]:
     """Read a DeepLabCut CSV (scorer, bodyparts, coords lines): names, (T, B, 2) pixels and (T, B) likelihood."""
-    rows = [row for row in csv.reader(io.StringIO(read_text(path))) if row]
+    rows = [row for row in csv.reader(io.StringIO(read_text(path), newline=None)) if row]
     parts = next((row for row in rows[:4] if row[0] == "bodyparts"), None)
     coords = next((row for row in rows[:4] if row[0] == "coords"), None)
     if parts is None or coords is None:
