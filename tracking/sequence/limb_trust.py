@@ -101,7 +101,7 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
     mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
-    mark(lead < limits.ambiguous, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     for limb in range(1, record.bad.shape[1]):
         doubted = np.flatnonzero(trust[:, limb])
         for before, after in pairwise(doubted):
@@ -115,12 +115,21 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     """(T, L) what doubt about a limb adds to the sigma of its points, mm: 0 where it is explained and has a lead."""
     unexplained = np.clip((np.nan_to_num(record.bad, nan=1.0) - limits.doubt) / (LOSS - limits.doubt), 0.0, 1.0)
     # Doubt grows from the limit down to a lead that is 0.06 less.
-    rival = np.clip((limits.ambiguous - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
+    rival = np.clip((_least_lead(record, limits) - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
     rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
     weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
     turned = 0.5 * np.clip(_turn_doubt(record) / TURN, 0.0, 1.0)
     doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak], axis=0)
     return np.asarray(REACH * unit * doubt)
+
+
+def _least_lead(record: LimbRecord, limits: Limits) -> Floats:
+    """(T, L) lead over another place of a limb, below which it is doubtful.
+
+    A rodent's head (which is also turned in place) stands out, unlike its legs: another place that explains the
+    silhouettes better is a doubt.
+    """
+    return np.where(np.isfinite(record.turned), max(limits.ambiguous, 0.0), limits.ambiguous)
 
 
 def _turn_doubt(record: LimbRecord) -> Floats:
@@ -142,13 +151,15 @@ def frames_with_limbs(
 
     A person's frame is trusted only if all limbs are. A rodent's limbs are under it as a rule: that some are not seen
     is said of them, and is no doubt about the frame unless the silhouettes contradict one. A doubt about the frame that
-    no limb accounts for is about all limbs; in a lost frame all are lost.
+    no limb accounts for is about all limbs, and of a rodent any doubt about the frame is: its limbs are too small to
+    account for one; in a lost frame all are lost.
     """
     trust, reason = trust.copy(), reason.copy()
     person = any(name.endswith("_arm") for name in names)
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)
-    whole = (trust == int(Trust.LOST)) | ((trust != int(Trust.TRUSTED)) & (worst == int(Trust.TRUSTED)))
+    unaccounted = (worst == int(Trust.TRUSTED)) if person else np.ones(len(trust), np.bool_)
+    whole = (trust == int(Trust.LOST)) | ((trust != int(Trust.TRUSTED)) & unaccounted)
     for level in (Trust.DOUBTFUL, Trust.LOST):
         rows = whole & (trust == int(level))
         raised = rows[:, None] & (limb_trust < int(level))

@@ -118,3 +118,19 @@ def test_a_trunk_whose_roll_nothing_tells_is_doubted_alone() -> None:
         assert (limb_doubt(LimbRecord(**rows), unit=UNIT, limits=RODENTS)[:, 0] > 5).all() == doubted
         if doubted:
             assert (reason[:, 0] == Reason.AMBIGUOUS_LIMB).all()
+
+
+def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_any_limb_in_a_doubtful_frame() -> None:
+    names = ("trunk", "head", "left_fore_limb")
+    empty = np.zeros((4, 3))
+    turned = np.full((4, 3), np.nan)
+    turned[:, :2] = 0.02
+    lead = np.array([[np.nan, 0.1, 0.1], [np.nan, -0.03, -0.03], [np.nan, 0.1, 0.1], [np.nan, 0.1, 0.1]])
+    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned)
+    limb_trust, limb_reason = judge_limbs(record, unit=UNIT, limits=limits_of(names))
+    assert limb_trust.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    assert limb_reason[1, 1] == Reason.AMBIGUOUS_LIMB
+    limb_trust[3, 2], limb_reason[3, 2] = Trust.DOUBTFUL, Reason.IN_EMPTY_AIR
+    frames = np.array([0, 0, 0, 1]), np.array([0, 0, 0, int(Reason.LOW_AGREEMENT)])
+    frames_with_limbs(*frames, limb_trust, limb_reason, names)
+    assert limb_trust[3].tolist() == [1, 1, 1] and limb_trust[2].tolist() == [0, 0, 0]
