@@ -131,6 +131,9 @@ def test_bad_scans_and_priors_are_refused(mouse: tuple[Path, Actor, np.ndarray],
     assert "not closed" in capsys.readouterr().err
     assert main([*words, "--mesh", str(place / "scan.ply"), "--length", "1.1"]) == 2
     assert "found from the mesh" in capsys.readouterr().err
+    # as small as a hand: fitted, it would overlap well enough to be taken for a person
+    assert main([*words[:3], "human", "--mesh", str(place / "scan.ply")]) == 2
+    assert "a part of one, needs --joints" in capsys.readouterr().err
     assert main([*words, "--recording", str(place / "walk")]) == 2
     assert "--frame" in capsys.readouterr().err
     assert main(["track", "--meshes", str(place / "meshes")]) == 2
