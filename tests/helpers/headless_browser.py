@@ -59,7 +59,8 @@ class Page:
     def _mouse(self, what: str, element: str, at: tuple[float, float], buttons: int = 0) -> None:
         x, y, width, height = self.value(f"(r => [r.x, r.y, r.width, r.height])({element}.getBoundingClientRect())")
         where = {"x": x + at[0] * width, "y": y + at[1] * height}
-        self._call("Input.dispatchMouseEvent", type=what, button="left", buttons=buttons, clickCount=1, **where)
+        button = "none" if what == "mouseMoved" and not buttons else "left"
+        self._call("Input.dispatchMouseEvent", type=what, button=button, buttons=buttons, clickCount=1, **where)
 
     def bring(self, element: str) -> None:
         """Scroll to an element and wait until it stands still."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from headless_browser import open_page, wait_for
 from small_recordings import cut_recording
 from written_results import DOUBTED, LOST, write_results
 
+from calibration.geometry.transforms import rotation_from_quaternion
 from vivarig.results.findings import load_findings
 from vivarig.viewer import Viewer
 
@@ -62,6 +65,39 @@ def test_a_click_on_a_joint_tells_its_name(viewer: Viewer) -> None:
     assert viewer._pointed is not None and np.allclose(viewer._pointed.position, place)
     assert viewer.point_at(origin, [0.0, 0.0, 1.0]) == "" and viewer._pointed is None
     viewer._toggles["markers"].value = True
+
+
+@pytest.mark.slow
+def test_the_mouse_over_a_joint_shows_its_name_in_the_browser(viewer: Viewer, tmp_path: Path) -> None:
+    viewer._toggles["markers"].value = False
+    viewer.show(int(viewer.slider.value))
+    skeleton = viewer.layers[0].findings.skeleton
+    assert skeleton is not None
+    places = viewer.layers[0].at(skeleton.positions[int(viewer.slider.value)])
+
+    def named() -> bool:
+        cameras = [one.camera for one in viewer.server.get_clients().values() if one.camera.update_timestamp > 0]
+        if not cameras or not page.value("document.querySelector('canvas') !== null"):
+            return False
+        camera = cameras[-1]
+        turn = rotation_from_quaternion(np.asarray(camera.wxyz))
+        x, y, z = ((places - camera.position) @ turn).T
+        half = np.tan(camera.fov / 2)
+        across, down = x / z / half / camera.aspect / 2 + 0.5, y / z / half / 2 + 0.5
+        # One whose neighbours are not in its place, and that is not under the panel on the right.
+        joint = int(np.argmin(across))
+        page.hover("document.querySelector('canvas')", float(across[joint]), float(down[joint]))
+        said = page.value("document.getElementById('vivarig-name').textContent")
+        return bool(said == skeleton.joint_names[joint].replace("_", " "))
+
+    try:
+        with open_page(viewer.address, tmp_path / "profile") as page:
+            wait_for(named)
+            page.hover("document.querySelector('canvas')", 0.02, 0.98)
+            wait_for(lambda: page.value("document.getElementById('vivarig-name').style.display") == "none")
+    finally:
+        viewer._toggles["markers"].value = True
+    assert viewer._answer({"do": "name", "x": 2, "y": "far", "aspect": None}) == {"name": ""}
 
 
 def test_names_and_errors_are_shown_when_asked_for(viewer: Viewer) -> None:

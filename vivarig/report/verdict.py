@@ -25,6 +25,8 @@ _ROWS = 60
 _THROUGHOUT, _PART = 0.95, 0.5
 """Shares of trusted frames from which on a limb may be used as it is, and where it is trusted."""
 _COLUMNS = 2000
+_LETTER, _LETTERS = 7.8, 26
+"""Width of a letter beside the line of trust, on the wide side, and how many of a name are shown."""
 _COLOURS = {Trust.DOUBTFUL: "#f0b429", Trust.LOST: "#c0392b"}
 
 
@@ -110,19 +112,21 @@ def add_timeline(page: Page, findings: Findings) -> None:
     rows = [("all", track.trust)]
     if track.limb_trust is not None:
         rows += [(name.replace("_", " "), track.limb_trust[:, k]) for k, name in enumerate(track.limb_names)]
-    left, span, row = 90, 890, 20
+    left = 16 + _LETTER * max(len(_short(name)) for name, _ in rows)
+    span, row = 980 - left, 20
     height = row * len(rows) + 26
     frames = len(track.trust)
     parts = [
-        f'<svg class="trust" id="timeline" data-left="{left}" data-span="{span}" viewBox="0 0 1000 {height}" '
+        f'<svg class="trust" id="timeline" data-left="{left:g}" data-span="{span:g}" viewBox="0 0 1000 {height}" '
         f'role="img" aria-label="trust over time, a line for each limb">'
     ]
     edges = np.linspace(0, frames, min(frames, _COLUMNS) + 1).astype(int)
     for k, (name, trust) in enumerate(rows):
         y = 6 + row * k
         parts.append(
-            f'<text x="{left - 8}" y="{y + 12}" font-size="12" text-anchor="end" fill="#444">{escape(name)}</text>'
-            f'<rect x="{left}" y="{y}" width="{span}" height="{row - 5}" fill="#b7d7c4"/>'
+            f'<text x="{left - 8:g}" y="{y + 12}" font-size="12" text-anchor="end" fill="#444">'
+            f"<title>{escape(name)}</title>{escape(_short(name))}</text>"
+            f'<rect x="{left:g}" y="{y}" width="{span:g}" height="{row - 5}" fill="#b7d7c4"/>'
         )
         worst = np.maximum.reduceat(trust, edges[:-1])
         for level, colour in _COLOURS.items():
@@ -145,6 +149,11 @@ def add_timeline(page: Page, findings: Findings) -> None:
         '<p class="key"><i style="background:#b7d7c4;margin-left:0"></i>trusted<i style="background:#f0b429"></i>'
         'doubtful<i style="background:#c0392b"></i>lost</p>'
     )
+
+
+def _short(name: str) -> str:
+    """Return a name as it stands beside a line: cut where it is very long."""
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}\u2026"
 
 
 def add_stretches(page: Page, findings: Findings, stretches: Sequence[Stretch]) -> None:

@@ -8,6 +8,7 @@ names that turn into 127.0.0.1), and a page that connects must be the viewer's o
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.cookies
 import ipaddress
 import json
@@ -15,6 +16,7 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -95,6 +97,8 @@ class Door:
                 response.headers["Content-Security-Policy"] = _POLICY
             else:
                 response = then(connection, request) if then is not None else None
+                if response is not None and urlsplit(request.path).path == "/":
+                    _add_names(response)
             if response is not None:
                 response.headers["Set-Cookie"] = f"{_COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
                 response.headers["Referrer-Policy"] = "no-referrer"
@@ -123,6 +127,24 @@ class Door:
         except ValueError:
             return self.host in _ANY and name == socket.gethostname()
         return address.is_loopback or self.host in _ANY
+
+
+def _add_names(response: Any) -> None:
+    """Add to viser's page the script that shows the name under the mouse."""
+    packed = response.headers.get("Content-Encoding") == "gzip"
+    body = _with_names(response.body, packed)
+    response.body = body
+    del response.headers["Content-Length"]
+    response.headers["Content-Length"] = str(len(body))
+
+
+@lru_cache(maxsize=2)
+def _with_names(page: bytes, packed: bool) -> bytes:
+    script = (files("vivarig.viewer") / "hover.js").read_bytes()
+    text = gzip.decompress(page) if packed else page
+    head, end, tail = text.rpartition(b"</body>")
+    text = head + b"<script>" + script + b"</script>" + end + tail
+    return gzip.compress(text, 1) if packed else text
 
 
 def _cookie(text: str) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Bytes
+from calibration.foundation.arrays import Bytes, Floats
+from calibration.geometry.transforms import rotation_from_quaternion
 from vivarig.results.findings import Findings
 from vivarig.results.reason_words import reason_words
 from vivarig.viewer.desk import Desk
@@ -35,7 +36,7 @@ class Viewer:
 
         self.findings = findings
         self.desk = Desk(findings, self._replaced)
-        self.door = Door(host, self.desk.answer)
+        self.door = Door(host, self._answer)
         with self.door.watching():
             self.server = viser.ViserServer(host=host, port=port, verbose=False)
         self.server.scene.set_up_direction("+z")
@@ -140,24 +141,48 @@ class Viewer:
                 f"\n\n{self.layers[0].told}" if self.layers[0].told else ""
             )
 
-    def point_at(self, origin: Sequence[float], direction: Sequence[float]) -> str:
-        """Write the name of the joint, marker or bead that a ray meets beside it, and return it; empty for none.
-
-        A click does it: the server behind the page knows of clicks, not of where the mouse rests.
-        """
+    def _met(self, origin: Sequence[float] | Floats, direction: Sequence[float] | Floats) -> tuple[str, Floats]:
+        """Return name and place of the joint, marker or bead that a ray meets; an empty name for none."""
         start, way = np.asarray(origin, dtype=np.float64), np.asarray(direction, dtype=np.float64)
         way = way / max(float(np.linalg.norm(way)), 1e-12)
+        frame = int(self.slider.value)
+        met = [one for layers in self.layers if (one := layers.pointed_at(frame, start, way)) is not None]
+        beside, name, place = min(met, key=lambda one: one[0], default=(np.inf, "", start))
+        return ("", start) if beside > _NEAR else (name, place)
+
+    def point_at(self, origin: Sequence[float], direction: Sequence[float]) -> str:
+        """Write the name of what a ray meets beside it, to stay, and return it: what a click does."""
         with self._lock:
-            frame = int(self.slider.value)
-            met = [one for layers in self.layers if (one := layers.pointed_at(frame, start, way)) is not None]
-            beside, name, place = min(met, key=lambda one: one[0], default=(np.inf, "", start))
+            name, place = self._met(origin, direction)
             if self._pointed is not None:
                 self._pointed.remove()
                 self._pointed = None
-            if beside > _NEAR:
-                return ""
-            self._pointed = self.server.scene.add_label("/pointed", name, position=place, anchor="bottom-left")
+            if name:
+                self._pointed = self.server.scene.add_label("/pointed", name, position=place, anchor="bottom-left")
             return name
+
+    def _answer(self, asked: Any) -> dict[str, Any]:
+        """Answer what a page asks: the scene's for names under its mouse, the desk's for all else."""
+        if not isinstance(asked, dict) or asked.get("do") != "name":
+            return self.desk.answer(asked)
+        shares = [asked.get(key) for key in ("x", "y", "aspect")]
+        if not all(isinstance(one, int | float) and 0 <= one < 100 for one in shares):
+            return {"name": ""}
+        return {"name": self.name_under(*(float(one) for one in shares if one is not None))}
+
+    def name_under(self, across: float, down: float, aspect: float) -> str:
+        """Return the name under the mouse, given as shares of a picture's width and height.
+
+        Of several visitors the one is meant whose picture has that ``aspect`` and was moved last.
+        """
+        seen = [client.camera for client in self.server.get_clients().values() if client.camera.update_timestamp > 0]
+        if not seen:
+            return ""
+        camera = min(seen, key=lambda one: (round(abs(one.aspect - aspect), 2), -one.update_timestamp))
+        half = np.tan(camera.fov / 2)
+        ray = np.array([(2 * across - 1) * half * camera.aspect, (2 * down - 1) * half, 1.0])
+        with self._lock:
+            return self._met(camera.position, rotation_from_quaternion(np.asarray(camera.wxyz)) @ ray)[0]
 
     def run_forever(self) -> None:
         """Serve until interrupted, advancing the slider while play is on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from calibration.foundation.trust import Trust
 from capture.recordings.recording import load_recording
 from vivarig.report import build_report
 from vivarig.report.surface_sampling import coarse_surface
+from vivarig.report.verdict import add_timeline
 from vivarig.results.findings import load_findings
 from vivarig.results.reason_words import reason_words
 from vivarig.results.stretches import WHOLE, find_stretches
@@ -107,6 +109,21 @@ def test_the_line_of_trust_is_a_slider_too(page: Page) -> None:
     page.click("document.querySelectorAll('.stretch')[0]")  # which is another frame
     wait_for(lambda: int(page.value("document.body.dataset.frame")) >= 10)
     wait_for(moved)
+
+
+def test_long_names_stand_whole_beside_the_line_of_trust(tmp_path: Path) -> None:
+    names = ("trunk", "right_hind_limb", "left_second_antenna", "a_limb_with_a_name_that_is_longer_than_most")
+    track = SimpleNamespace(trust=np.zeros(9, int), limb_names=names, limb_trust=np.zeros((9, len(names)), int))
+    parts: list[str] = []
+    drawn = SimpleNamespace(track=track, recording=SimpleNamespace(rate_hz=50.0))
+    add_timeline(SimpleNamespace(markup=parts.append), drawn)  # type: ignore[arg-type]
+    (tmp_path / "line.html").write_text(f"<body>{''.join(parts)}</body>", encoding="utf-8")
+    with open_page((tmp_path / "line.html").as_uri(), tmp_path / "profile") as opened:
+        wait_for(lambda: opened.value("document.getElementById('now') !== null"))
+        boxes = "[...document.querySelectorAll('#timeline text')].map(text => text.getBBox())"
+        for low, high in opened.value(f"{boxes}.map(box => [box.x, box.x + box.width])"):
+            assert low >= 0 and high <= 1000
+        assert "longer than most" in opened.value("document.querySelectorAll('#timeline title')[4].textContent")
 
 
 def test_a_coarse_surface_keeps_its_shape() -> None:
