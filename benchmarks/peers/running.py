@@ -27,6 +27,7 @@ PEERS = {
     "opensim": ["opensim==4.6"],
     "manifold3d": ["manifold3d==3.5.4", "numpy"],
     "opencv": ["opencv-python==5.0.0.93", "numpy"],
+    "colmap": ["pycolmap==4.2.1", "opencv-python==5.0.0.93", "numpy"],
 }
 
 
