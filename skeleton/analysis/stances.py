@@ -8,7 +8,6 @@ speed it has at that moment, so that no threshold on speed sets the time of the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +17,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from calibration.foundation.arrays import Bools, Floats, frozen
 from calibration.foundation.errors import InputError
+from skeleton.analysis.stance_ends import apart, at_their_places, sole_length
 
 __all__ = ["Stances", "find_stances", "least_median", "otsu_split", "runs_of"]
 
@@ -29,8 +29,6 @@ _TOP = 0.25
 """Share of the usual swing's greatest speed from which a peak beside a stance is one it ends at."""
 _WAY = 0.5
 """A swing leads the foot farther than this share of its sole's length; less is jitter of a foot that stands."""
-_LANDS, _ROLLS = 0.165, 1.0
-"""Shares of the sole's length within which a foot that lands, and one that rolls off, is at its place."""
 _LOW = 0.5
 """Share of a swing's height below which a foot may stand, at most."""
 _LEAST_LOW = 0.15
@@ -93,13 +91,11 @@ def find_stances(
     limit = _stance_limit(speed, _in_any(low), swing)
     core = _tidied(_in_any((speeds < limit) & low), round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
     found, shares = [], []
-    sole = _sole(filled)
     for start, stop in runs_of(core):
         begin = _corner(speed, start, -1, swing) if start > 0 else -np.inf
-        end = _corner(speed, stop - 1, 1, swing) if stop < len(speed) else np.inf
-        found.append(_at_its_place(filled, sole, (start, stop), (begin, end)))
+        found.append((begin, _corner(speed, stop - 1, 1, swing) if stop < len(speed) else np.inf))
         shares.append(1.0 - min(1.0, float(np.median(speed[start:stop])) / limit))
-    intervals = _apart(np.array(found).reshape(-1, 2))
+    intervals = apart(at_their_places(filled, runs_of(core), np.array(found).reshape(-1, 2), frames, up=up))
     states = _frames_within(intervals, len(speed)) & _in_any(seen)
     return Stances(intervals, states, float(level.min()), float(limits.max()), limit, swing, np.array(shares))
 
@@ -148,11 +144,6 @@ def _speeds(points: Floats, rate_hz: float, smooth: float) -> Floats:
     return np.asarray(np.linalg.norm(np.gradient(soft, 1.0 / rate_hz, axis=0), axis=-1))
 
 
-def _sole(points: Floats) -> float:
-    """Return the length of a sole, mm; 0 for a single point."""
-    return float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
-
-
 def _swing_scale(points: Floats, speed: Floats) -> tuple[float, float]:
     """Return the usual swing's greatest speed and its frames; NaN if the foot does not swing.
 
@@ -163,7 +154,7 @@ def _swing_scale(points: Floats, speed: Floats) -> tuple[float, float]:
     split, explained = otsu_split(np.log(np.maximum(speed, least)))
     if explained < 0.6:
         return np.nan, np.nan
-    sole = _sole(points)
+    sole = sole_length(points)
     rows = [
         (float(speed[start:stop].max()), float(stop - start))
         for start, stop in runs_of(speed > np.exp(split))
@@ -173,20 +164,24 @@ def _swing_scale(points: Floats, speed: Floats) -> tuple[float, float]:
         return np.nan, np.nan
     peaks, frames = np.array(sorted(rows)).T
     passed = np.cumsum(frames)
-    middle = np.searchsorted(passed, 0.5 * passed[-1])
-    return float(peaks[middle]), float(np.median(frames[frames > 0.3 * frames.max()]))
+    usual = float(peaks[np.searchsorted(passed, 0.5 * passed[-1])])
+    return usual, float(np.median(frames[peaks > _TOP * usual]))
 
 
 def _one_kind(points: Floats, seen: Bools, rate_hz: float, up: int) -> Stances:
-    """Return a foot without swings: it stands if it stays within its own length, and not at all if it goes on and on.
+    """Return a foot without swings: it stands while it stays within its length, and not at all if it goes on and on.
 
-    A single point has no length: that stands in the frames in which it hardly moves against the others.
+    A foot that is at one place in most frames stands there, and not in those that it is away. A single point has no
+    length: that stands in the frames in which it hardly moves against the others.
     """
-    sole = _sole(points)
+    sole = sole_length(points)
     speed = _speeds(points, rate_hz, 0.0).min(axis=1)
     limit = 3.0 * float(np.median(speed)) if sole == 0.0 else np.inf
-    stays = sole == 0.0 or float(np.linalg.norm(np.ptp(points.mean(axis=1), axis=0))) <= sole
-    states: Bools = np.asarray((speed <= limit) & seen & stays, dtype=np.bool_)
+    middle = points.mean(axis=1)
+    stays = np.linalg.norm(middle - np.median(middle, axis=0), axis=1) <= 0.5 * sole
+    if sole == 0.0 or float(np.linalg.norm(np.ptp(middle, axis=0))) <= sole:
+        stays[:] = True
+    states: Bools = np.asarray((speed <= limit) & seen & stays & (stays.mean() > 0.5), dtype=np.bool_)
     spans = [
         (start - 0.5 if start else -np.inf, stop - 0.5 if stop < len(states) else np.inf)
         for start, stop in runs_of(states)
@@ -207,7 +202,7 @@ def _heights(points: Floats, speeds: Floats, swing: float, up: int) -> tuple[Flo
     peaks = [heights[start:stop].max(axis=0) for start, stop in runs_of(~slow)]
     lift = np.median(np.array(peaks), axis=0) - lowest if peaks else np.full(heights.shape[1], np.inf)
     level, limit = lowest.copy(), _LOW * lift
-    sole = _sole(points)
+    sole = sole_length(points)
     rolls = np.minimum(_LEAST_LOW * lift, 0.5 * sole if sole > 0.0 else np.inf)
     for p in range(heights.shape[1]):
         mine = heights[(speeds[:, p] < _SLOW * swing) & (heights[:, p] - lowest[p] < _LOW * lift[p]), p]
@@ -262,44 +257,6 @@ def _corner(speed: Floats, edge: int, way: int, swing: float) -> float:
         a, b, c = bend[best - 1 : best + 2]
         place += 0.5 * (a - c) / (a - 2.0 * b + c) if a - 2.0 * b + c < 0 else 0.0
     return place
-
-
-def _at_its_place(points: Floats, sole: float, core: tuple[int, int], span: tuple[float, float]) -> tuple[float, float]:
-    """Return a stance (begin, end) less what of its ends the foot still goes, slow as it may be.
-
-    A foot that stands is where it stands: one of its points lies within a small share of the sole's length of its
-    median place in the stance, or as near as half of the stance's frames do.
-    """
-    if sole == 0.0 or core[1] - core[0] < 4:
-        return span
-    first = max(math.ceil(span[0]), 0) if np.isfinite(span[0]) else 0
-    stop = min(math.floor(span[1]) + 1, len(points)) if np.isfinite(span[1]) else len(points)
-    place = np.median(points[core[0] : core[1]], axis=0)
-    away = np.linalg.norm(points[first:stop] - place, axis=2).min(axis=1)
-    usual = float(np.median(np.linalg.norm(points[core[0] : core[1]] - place, axis=2).min(axis=1)))
-    begin, end = span
-    near, far = (max(share * sole, 2.5 * 1.4826 * usual) for share in (_LANDS, _ROLLS))
-    lands, stays = np.flatnonzero(away <= near), np.flatnonzero(away <= far)
-    if len(lands) and lands[0] > 0 and np.isfinite(begin):
-        begin = max(begin, first + _crossing(away, int(lands[0]) - 1, near))
-    if len(stays) and stays[-1] < len(away) - 1 and np.isfinite(end):
-        end = min(end, first + _crossing(away, int(stays[-1]), far))
-    return begin, end
-
-
-def _crossing(values: Floats, frame: int, limit: float) -> float:
-    """Return when values pass a limit between a frame and the next."""
-    before, after = float(values[frame]), float(values[frame + 1])
-    return frame + (limit - before) / (after - before)
-
-
-def _apart(intervals: Floats) -> Floats:
-    """Return intervals of which none reaches into the next: the corner they share ends the first."""
-    out = intervals.copy()
-    for before, after in pairwise(range(len(out))):
-        if out[after, 0] < out[before, 1]:
-            out[before, 1] = out[after, 0] = 0.5 * (out[before, 1] + out[after, 0])
-    return out
 
 
 def _frames_within(intervals: Sequence[Sequence[float]] | Floats, frames: int) -> Bools:

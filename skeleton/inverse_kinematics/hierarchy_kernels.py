@@ -23,6 +23,8 @@ SOFT = -2
 """Rank of a task that is a wish: weighed against the raw pose in the freedom that all layers leave."""
 _WISH = 0.02
 """What a wish may turn for a millimetre, as its damping: a share of the longest chain."""
+_RELEASES = 2
+"""How often what was stopped at a limit is let go again: it may have come there on a detour of the first steps."""
 _CUT = 1e-9
 """Singular values below this share of the longest chain are no freedom."""
 
@@ -232,6 +234,7 @@ def _frame(
     frozen = np.zeros(size, dtype=np.bool_)
     above = np.zeros((3 * count, size))
     used = np.zeros(size, dtype=np.bool_)
+    released = 0
     for turn in range(most):
         place_nodes(nodes, q, reference, positions, rotations, motions)
         step, depth = np.zeros(size), 0
@@ -294,11 +297,14 @@ def _frame(
         for c in range(size):
             if metric[c] > 0.0:
                 moved = max(moved, abs(q[c] - before[c]) / metric[c])
-            # A coordinate that is pushed against its limit stays there for the rest of this frame.
+            # A coordinate that is pushed against its limit stays there until the others have settled.
             if q[c] != trial[c] and turn > 2:
                 frozen[c] = True
         if moved * longest < tolerance:
-            return turn + 1
+            if released == _RELEASES or not frozen.any():
+                return turn + 1
+            frozen[:] = False
+            released += 1
     return most
 
 

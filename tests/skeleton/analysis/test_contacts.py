@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from skeleton.analysis.belts import still_ground
 from skeleton.analysis.contacts import detect_contacts, foot_contacts
 from skeleton.bodies import load_body
 from skeleton.motion_files import read_bvh
@@ -52,6 +54,38 @@ def test_a_real_walk_steps_alternately(shared_data: Path) -> None:
     assert len(order) >= 4
     assert all(a[1] != b[1] for a, b in itertools.pairwise(order))
     assert 0.4 < left.states.mean() < 0.75
+
+
+def _set_down(jitter: float) -> tuple[Floats, int, int]:
+    """Return a paw (400, 2, 3) that stands, is lifted softly, comes down fast and creeps the last of its way; its
+    last frame of the first stance and its first of the second."""
+    frames = np.arange(400)
+    risen = np.clip((frames - 80.0) / 60.0, 0.0, 1.0)
+    down = np.clip((frames - 200.0) / 80.0, 0.0, 1.0)
+    rise, fall = (share**3 * (10.0 - 15.0 * share + 6.0 * share**2) for share in (risen, down))
+    paw = np.stack([30.0 * rise + 20.0 * fall, 0.0 * rise, 40.0 * (rise - fall)], axis=1)
+    points = np.stack([paw, paw + np.array([4.0, 0.0, 0.1])], axis=1)
+    return points + jitter * np.random.default_rng(4).normal(size=(400, 1, 3)), 80, 280
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.05])
+def test_a_paw_that_is_set_down_softly_stands_when_it_rests(jitter: float) -> None:
+    points, leaves, rests = _set_down(jitter)
+    found = detect_contacts(points, 120.0)
+    assert len(found.intervals) == 2
+    assert found.lift_offs == pytest.approx((leaves,), abs=4)  # 0.1 mm away
+    assert found.touch_downs == pytest.approx((rests,), abs=4)
+
+
+def test_a_foot_that_stands_but_for_an_excursion_stands() -> None:
+    rng = np.random.default_rng(3)
+    place = 0.1 * rng.normal(size=(400, 3))
+    place[380:, 0] += 0.4 * np.arange(20)
+    found = detect_contacts(np.stack([place, place + np.array([4.0, 0.0, 0.0])], axis=1), 120.0)
+    assert found.states[:370].all()
+    assert not found.states[390:].any()
+    steady = np.stack([3.0 * np.arange(400.0), *np.zeros((2, 400))], axis=1)  # one that goes on and on does not
+    assert not detect_contacts(np.stack([steady, steady + 4.0], axis=1), 120.0, belt=still_ground(400)).states.any()
 
 
 def test_bad_input() -> None:

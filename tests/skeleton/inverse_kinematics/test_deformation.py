@@ -59,6 +59,27 @@ def test_a_lower_layer_does_not_disturb_a_higher_one_even_out_of_reach() -> None
     np.testing.assert_allclose(lengths[0], lengths[1])
 
 
+def test_a_joint_that_met_its_limit_on_a_detour_is_let_go_again() -> None:
+    """A walk of which one frame kept its toes bent, once they had been at their limit, and missed its plant by 20 mm."""
+    walk = make_motion(HUMAN, "walk", seconds=8, rate_hz=25.0, rng=np.random.default_rng(2)).coordinates
+    raw = HUMAN.clamp(walk + 0.01 * np.random.default_rng(3).normal(size=walk.shape))
+    plants = plant_feet(HUMAN, raw, 25.0, still_ground(len(raw)))
+    some = slice(116, 126)
+    held = [
+        Constraint(c.name, c.point, np.where(c.priority[some, None] >= 9, c.goals[some], np.nan), c.priority[some],
+                   joints=c.joints)
+        for c in plants.constraints if c.name in plants.held
+    ]  # fmt: skip
+    lower = [
+        Constraint(
+            "wrist", "left_wrist", _place(raw, "left_wrist")[some] + np.array([80.0, 0.0, 60.0]), np.full(10, 2)
+        ),
+        Constraint("chest", "chest", _place(raw, "chest")[some] + np.array([0.0, 40.0, -30.0]), np.full(10, 3)),
+    ]
+    alone, both = (deform_motion(HUMAN, raw[some], one, most_iterations=100) for one in (held, held + lower))
+    assert np.nanmax(np.abs(both.residuals[:, : len(held)] - alone.residuals)) < 1e-6
+
+
 def test_orientation_and_balance_are_tasks_like_any_other() -> None:
     raw = _walk(5)
     pose = HUMAN.forward(raw)
