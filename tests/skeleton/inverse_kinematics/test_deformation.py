@@ -60,7 +60,7 @@ def test_a_lower_layer_does_not_disturb_a_higher_one_even_out_of_reach() -> None
 
 
 def test_a_joint_that_met_its_limit_on_a_detour_is_let_go_again() -> None:
-    """A walk of which one frame kept its toes bent, once they had been at their limit, and missed its plant by 20 mm."""
+    """A walk of which one frame kept its toes at a limit once they had been there, and missed its plant by 20 mm."""
     walk = make_motion(HUMAN, "walk", seconds=8, rate_hz=25.0, rng=np.random.default_rng(2)).coordinates
     raw = HUMAN.clamp(walk + 0.01 * np.random.default_rng(3).normal(size=walk.shape))
     plants = plant_feet(HUMAN, raw, 25.0, still_ground(len(raw)))
