@@ -19,14 +19,14 @@ __all__ = ["apart", "at_their_places", "sole_length"]
 
 _NEAR = 0.02
 """Share of the sole's length within which a foot is at its place, if its jitter is not more."""
-_RISES, _ROLLS = 0.8, 3.0
-"""How high above what a foot rolls on, and how far before or behind it, its points may lie, in lengths of the sole.
-
-A foot that rolls on its heel, which is none of its points, lifts them by much and shifts them by little."""
+_ROLLS = 0.8
+"""How far points of a sole may lie off what it rolls on, as a share of its length."""
 _WAY = 1.0 / 3.0
 """The last share of the sole's length on its way to rest is what tells when it does."""
 _POWERS = (1, 2, 3)
 """Of the time left: a foot that strikes, one that brakes, one that is set down."""
+_CLEAR = 0.95
+"""Share of a point's way that the fit must explain: a foot that rolls on, or slips, comes to rest at no moment."""
 _STEP = 0.25
 """Frames between the moments of rest that are tried."""
 
@@ -36,9 +36,7 @@ def sole_length(points: Floats) -> float:
     return float(np.median(np.linalg.norm(np.ptp(points, axis=1), axis=1)))
 
 
-def at_their_places(
-    points: Floats, cores: list[tuple[int, int]], spans: Floats, swing: float, *, up: int = 2
-) -> Floats:
+def at_their_places(points: Floats, cores: list[tuple[int, int]], spans: Floats, swing: float) -> Floats:
     """Return stances (S, 2) less what of their ends the foot still goes.
 
     Args:
@@ -46,10 +44,7 @@ def at_their_places(
         cores: of each stance (first, one after the last) frame in which it surely stands.
         spans: (S, 2) begin and end as found so far, frames; infinite where the motion begins or ends with it.
         swing: frames of a swing.
-        up: index of the vertical axis.
     """
-    if up != 2:
-        points = points[..., [axis for axis in range(3) if axis != up] + [up]]
     sole = sole_length(points)
     out = spans.copy()
     for row, core in enumerate(cores):
@@ -93,11 +88,8 @@ def _beyond(points: Floats, place: Floats, sole: float) -> Floats:
     """(T,) how much farther a sole (T, P, 3) is from its place (P, 3) than rolling explains, of its nearest point."""
     along, still = points[:, -1] - points[:, 0], place[-1] - place[0]
     size = np.linalg.norm(along, axis=1) * np.linalg.norm(still)
-    turn = np.arccos(np.clip(along @ still / np.maximum(size, 1e-12), -1.0, 1.0))[:, None]
-    off = points - place
-    shifted = np.linalg.norm(off[..., :2], axis=2) - _RISES * sole * turn
-    lifted = np.abs(off[..., 2]) - _ROLLS * sole * turn
-    return np.asarray(np.maximum(shifted, lifted).min(axis=1))
+    turn = np.arccos(np.clip(along @ still / np.maximum(size, 1e-12), -1.0, 1.0))
+    return np.asarray(np.linalg.norm(points - place, axis=2).min(axis=1) - _ROLLS * sole * turn)
 
 
 def _at_rest(track: Floats, core: tuple[int, int], guess: float, place: Floats, far: float, swing: float) -> float:
@@ -123,7 +115,8 @@ def _at_rest(track: Floats, core: tuple[int, int], guess: float, place: Floats, 
         shape = left**power
         shape -= shape.mean(axis=1, keepdims=True)
         gains.append(((shape @ seen) ** 2).sum(axis=1) / (shape**2).sum(axis=1))
-    return float(tried[int(np.argmax(np.max(gains, axis=0)))])
+    best = np.max(gains, axis=0)
+    return float(tried[int(np.argmax(best))]) if best.max() >= _CLEAR * float((seen**2).sum()) else guess
 
 
 def _crossing(values: Floats, frame: int) -> float:

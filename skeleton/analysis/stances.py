@@ -95,7 +95,7 @@ def find_stances(
         begin = _corner(speed, start, -1, swing) if start > 0 else -np.inf
         found.append((begin, _corner(speed, stop - 1, 1, swing) if stop < len(speed) else np.inf))
         shares.append(1.0 - min(1.0, float(np.median(speed[start:stop])) / limit))
-    intervals = apart(at_their_places(filled, runs_of(core), np.array(found).reshape(-1, 2), frames, up=up))
+    intervals = apart(at_their_places(filled, runs_of(core), np.array(found).reshape(-1, 2), frames))
     states = _frames_within(intervals, len(speed)) & _in_any(seen)
     return Stances(intervals, states, float(level.min()), float(limits.max()), limit, swing, np.array(shares))
 
