@@ -10,6 +10,7 @@ from pathlib import Path
 
 from calibration.accuracy.report import CalibrationOutcome
 from capture.recordings.recording import Recording, load_recording
+from skeleton.analysis.cycles import CycleCurve
 from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.calibration_stage.board_calibration import calibrate_session
 from vivarig.calibration_stage.options import CalibrateOptions, WorldOptions
@@ -19,6 +20,8 @@ from vivarig.export.files import ExportOptions, export_file
 from vivarig.jobs.cutting import LENGTH
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 from vivarig.pipeline.standalone import run_one_stage
+from vivarig.report.gait_section import recording_cycles
+from vivarig.report.motion import motion_curves
 from vivarig.results.findings import Findings, load_findings
 from vivarig.stages.options import (
     HullOptions,
@@ -34,6 +37,7 @@ __all__ = [
     "CalibrateOptions",
     "CalibrationOutcome",
     "CommandReport",
+    "CycleCurve",
     "ExportOptions",
     "Findings",
     "HullOptions",
@@ -48,6 +52,7 @@ __all__ = [
     "calibrate",
     "evaluate",
     "export",
+    "gait_curves",
     "hull",
     "load_results",
     "open_recording",
@@ -133,6 +138,17 @@ def run(
 def load_results(folder: Path | str) -> Findings:
     """Read the arrays of everything that the results hold."""
     return load_findings(load_recording(folder))
+
+
+def gait_curves(folder: Path | str) -> list[CycleCurve]:
+    """Return joint angles, ankle heights and wrist reaches over the gait cycle as mean and spread, as in the report.
+
+    Left and right by the touch-downs of their own foot, slow strides before fast ones where there are two speeds; none
+    where the subject did not walk.
+    """
+    recording = load_recording(folder)
+    skeleton = load_findings(recording).skeleton
+    return [] if skeleton is None else recording_cycles(skeleton, motion_curves(skeleton), recording.belt)
 
 
 def evaluate(folder: Path | str, truth: Path | str | None = None, joint_map: Path | str | None = None) -> JointScores:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib import pyplot
 
 import vivarig
 
@@ -33,6 +34,18 @@ print(f"hull: median volume {np.median(results.hull.volume) / 1000:.1f} ml")
 steps = np.linalg.norm(np.diff(positions[:, 0], axis=0), axis=1) * recording.rate_hz
 both = trusted[1:] & trusted[:-1]
 print(f"root: {np.nanmean(steps[both]):.0f} mm/s on average" if both.any() else "root: no two trusted frames in a row")
+
+# %% Curves over the gait cycle: left and right, slow strides and fast ones apart (the numbers: results/gait_cycles.csv)
+knees = [curve for curve in vivarig.gait_curves(folder) if "knee" in curve.name]
+for curve in knees:
+    words = f"{curve.name}: {curve.strides} strides at {curve.speed_mm_s:.0f} mm/s"
+    print(f"{words}, {curve.mean.min():.0f} to {curve.mean.max():.0f} degrees")
+    pyplot.plot(np.arange(101), curve.mean, label=words)
+    pyplot.fill_between(np.arange(101), curve.mean - curve.spread, curve.mean + curve.spread, alpha=0.2)
+if knees:
+    pyplot.xlabel("cycle (%)")
+    pyplot.legend()
+    pyplot.savefig(folder / "knees.png")
 
 # %% One stage again with another option: only what depends on it is done anew (uncomment to try)
 # vivarig.run(folder, hull=vivarig.HullOptions(voxel_mm=1.5))

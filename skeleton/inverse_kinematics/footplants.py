@@ -24,6 +24,8 @@ __all__ = ["CONTACT", "IN_AIR", "FootPlants", "plant_feet"]
 
 CONTACT, IN_AIR, BALANCE = 10, 1, 5
 """Priorities: a contact outranks the balance, that a foot in the air."""
+_KEPT = {"hind": {"ankle": 1.0, "knee": 0.35}, "fore": {"shoulder": 0.1}}
+"""How much joints of a limb are wished to stay where they were seen while its sole is moved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ def plant_feet(
         goals = track + shifts[point]
         goals[:, :2] += travel
         constraints.append(Constraint(point, point, goals, priority[point], joints=limb_of(skeleton, point)))
-    constraints += _kept_ankles(skeleton, pose)
+    constraints += _kept_joints(skeleton, pose)
     if balance and constraints:
         goal = balance_goal(skeleton, raw, np.mean(list(shifts.values()), axis=0))
         legs = dict.fromkeys(joint for point in tracks for joint in limb_of(skeleton, point))
@@ -99,15 +101,19 @@ def plant_feet(
     return FootPlants(tuple(constraints), contacts, holds, levels)
 
 
-def _kept_ankles(skeleton: Skeleton, pose: Pose) -> list[Constraint]:
-    """Return what leaves the ankles of hind feet where they were seen, as far as the soles allow."""
-    names = [f"{foot.split('_')[0]}_ankle" for foot in skeleton.floor_points if not foot.endswith("fore")]
+def _kept_joints(skeleton: Skeleton, pose: Pose) -> list[Constraint]:
+    """Return what leaves the joints above a sole where they were seen, as far as the soles allow."""
+    names = {
+        f"{foot.split('_')[0]}_{joint}": weight
+        for foot in skeleton.floor_points
+        for joint, weight in _KEPT["fore" if foot.endswith("fore") else "hind"].items()
+    }
     return [
         Constraint(
             name, name, pose.positions[:, skeleton.index(name)], np.zeros(len(pose), dtype=np.int64),
-            joints=limb_of(skeleton, name), wish=True,
+            joints=limb_of(skeleton, name), weight=weight, wish=True,
         )
-        for name in names
+        for name, weight in names.items()
         if name in skeleton.joint_names
     ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from vivarig.report.motion import MotionCurves
 from vivarig.report.page import Page
 from vivarig.results.findings import SkeletonFindings
 
-__all__ = ["add_gait", "ground_under", "no_gait"]
+__all__ = ["add_gait", "ground_under", "no_gait", "recording_cycles"]
 
 _WALK = 0.5
 """Trunk lengths that a subject's root goes at least over the ground before its steps are called gait."""
@@ -54,6 +54,20 @@ def add_gait(
         )
         page.picture(cycle_plot(found), "curves over the gait cycle")
     return found
+
+
+def recording_cycles(
+    skeleton: SkeletonFindings, curves: MotionCurves, belt: tuple[float, float] | None
+) -> list[CycleCurve]:
+    """Return the curves over the cycle that the report shows; none where there is no gait to speak of."""
+    paths = curves.gait
+    if paths is None or len(curves.root) < 3:
+        return []
+    ground = ground_under(paths, skeleton.rate_hz, belt)
+    if no_gait(skeleton.trust, paths, ground, skeleton.rate_hz):
+        return []
+    gait = gait_of(paths, skeleton.rate_hz, belt=ground)
+    return _cycles(curves, gait, ground_path(paths.root, ground, skeleton.rate_hz))
 
 
 def ground_under(paths: GaitPaths, rate_hz: float, belt: tuple[float, float] | None) -> Belt:
