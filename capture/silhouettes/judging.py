@@ -17,13 +17,14 @@ from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
+from capture.silhouettes.gaps import enclosed, without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
 from capture.silhouettes.views.ray_agreement import ray_agreement
-from capture.silhouettes.views.restoration import seen_above
+from capture.silhouettes.views.restoration import inside_others, seen_above
 from capture.silhouettes.views.two_sided import two_sided
 
 __all__ = ["Share", "frame_agreement", "judge_frame", "mask_flags", "own_margin"]
@@ -174,6 +175,12 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor) -> None:
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
             views.masks[index] = standing_out(doubt, views.masks[index], seen, plate)
+    asked = [(one | enclosed(mask)) & ~mask for one, mask in zip(wide, views.masks, strict=True)]
+    inside = inside_others(views.masks, asked, views.rig, floor, views.side)
+    for index, (model, doubt, seen) in enumerate(zip(models, views.doubts, inside, strict=True)):
+        plate = model.model if isinstance(model, CameraModel) else None
+        if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
+            views.masks[index] = without_gaps(doubt, views.masks[index], seen, plate)
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

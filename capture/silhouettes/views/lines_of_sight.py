@@ -37,14 +37,16 @@ ALL_OTHERS = Others(tolerated=0, needed=1)
 
 
 def pack_views(rows: Floats, masks: Sequence[Bools], images: Sequence[DistanceImage], larger: int = 1) -> PackedViews:
-    """Return cameras (C, 36) with their masks, some pixels larger."""
+    """Return cameras (C, 36) with their masks, some pixels ``larger``, or smaller where that is negative."""
+    room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
+    square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
     buffers, layout, start = [], np.zeros((len(masks), 8), dtype=np.int64), 0
     for index, (mask, image) in enumerate(zip(masks, images, strict=True)):
         height, width = mask.shape
         left, top, right, bottom = (int(side) for side in image.box)
-        x0, y0 = max(left - larger, 0), max(top - larger, 0)
-        x1, y1 = min(right + larger + 1, width), min(bottom + larger + 1, height)
-        grown = cv2.dilate(mask[y0:y1, x0:x1].view(np.uint8), np.ones((2 * larger + 1, 2 * larger + 1), np.uint8))
+        x0, y0 = max(left - room, 0), max(top - room, 0)
+        x1, y1 = min(right + room + 1, width), min(bottom + room + 1, height)
+        grown = np.asarray(change(mask[y0:y1, x0:x1].view(np.uint8), square))  # the image's border is no edge
         layout[index] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
         buffers.append(grown.ravel())
         start += grown.size

@@ -14,10 +14,12 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 
-__all__ = ["seen_above"]
+__all__ = ["inside_others", "seen_above"]
 
 #: Others count as larger by this share of the image's longer side: a tail is as thin as calibration errs.
 _SLACK = 0.003
+#: And as smaller by this share where a line of sight is to pass through their inside.
+_INSIDE = 0.0015
 
 
 def seen_above(
@@ -39,3 +41,19 @@ def seen_above(
             found, _ = sights.seen(place, asked, above, may_be_wrong(rig))
             seen[index] = found & ~sights.seen(place, found, below, 0)[0] if found.any() else found
     return seen
+
+
+def inside_others(
+    masks: Sequence[Bools], asked: Sequence[Bools], rig: Rig, floor: Floor, side: int | None = None
+) -> list[Bools]:
+    """Return those of the pixels asked (H, W) whose lines of sight pass through the inside of the others' hull.
+
+    All others have them there, clear of the floor. ``side``: as in `seen_above`.
+    """
+    sights = Sights(masks, rig, -larger_by(_INSIDE, masks, side))
+    found = [np.zeros_like(mask) for mask in masks]
+    if len(sights.used) >= 3:
+        for place, index in enumerate(int(one) for one in sights.used):
+            if asked[index].any():
+                found[index] = sights.seen(place, asked[index], (floor.clear, floor.up * np.inf), 0)[0]
+    return found

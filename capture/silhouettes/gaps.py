@@ -1,0 +1,60 @@
+"""Holes and bites of a silhouette that the other views close.
+
+A bald patch, an ear before the body, a back in the shade of the subject itself look like ground, lit or in shade. Where a
+line of sight passes through the inside of what the other views show, clear of the floor, the subject is in its way. But
+the hull of few views is larger than the subject; so the image has its say as well: what lies in the hull is regained
+where it stands out from how the ground is lit, and else where it differs from the ground and the silhouette is on
+both sides of it. A hole through which the ground shows as it is stays open.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from calibration.foundation.arrays import Bools
+from capture.backgrounds.appearance import disc
+from capture.silhouettes.cleanup import Cleaning, holes_of
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import Doubt, standing_out
+
+__all__ = ["enclosed", "without_gaps"]
+
+#: Gaps up to twice this share of the silhouette's size (root of its area) have the silhouette on both sides.
+_NARROW = 0.07
+#: A hole is closed if this share of it lies in the others' hull, and if it differs from the ground in more than half.
+_COVERED, _DIFFERING = 0.9, 0.5
+
+
+def enclosed(mask: Bools) -> Bools:
+    """Return (h, w) the holes of a mask."""
+    runs, holes = holes_of(mask, np.inf)
+    return runs.drawn(np.isin(runs.part, holes))
+
+
+def without_gaps(doubt: Doubt, mask: Bools, inside: Bools, model: PlateModel) -> Bools:
+    """Return the silhouette (h, w) with what it lacks of the pixels ``inside`` the hull of the others.
+
+    Both are of the doubt's window, and ``inside`` holds what differs from the ground or is enclosed.
+    """
+    if not inside.any():
+        return mask
+    differs = cv2.blur(doubt.plain, (3, 3)) >= doubt.low
+    found = _closed(mask, inside, differs)
+    found = standing_out(doubt, found, inside & doubt.wide, model)
+    radius = max(2, round(_NARROW * float(np.sqrt(np.count_nonzero(found)))))
+    padded = cv2.copyMakeBorder(found.view(np.uint8), *(4 * (radius + 1,)), cv2.BORDER_CONSTANT)
+    narrow = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, disc(radius))[radius + 1 : -radius - 1, radius + 1 : -radius - 1]
+    return _closed(found | (narrow.view(np.bool_) & inside & differs), inside, differs)
+
+
+def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:
+    """Return a mask (h, w) without the holes that lie inside the others' hull and differ from the ground."""
+    runs, holes = holes_of(mask, np.inf)
+    if len(holes) == 0:
+        return mask
+    areas = runs.areas()
+    closed = (runs.counts(inside) > _COVERED * areas) & (runs.counts(differs) > _DIFFERING * areas)
+    closed |= areas <= Cleaning.hole_share * float(np.count_nonzero(mask))
+    chosen = holes[closed[holes]]
+    return np.asarray(mask | runs.drawn(np.isin(runs.part, chosen))) if len(chosen) else mask

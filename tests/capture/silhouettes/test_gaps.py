@@ -1,0 +1,71 @@
+"""Holes and bites of a silhouette that the other views close, and those that they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from capture.backgrounds.background import Background
+from capture.silhouettes import Cleaning
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import Doubt, doubt_of
+from capture.silhouettes.gaps import enclosed, without_gaps
+from capture.silhouettes.views.confirmation import Floor
+from capture.silhouettes.views.restoration import inside_others
+from tests.capture.silhouettes.test_real_footage import RADIUS, RIG, ball
+
+GROUND = 130.0
+
+
+def filmed(looks: np.ndarray, first: np.ndarray) -> tuple[Doubt, PlateModel]:
+    """Return the doubt about a first silhouette (H, W) of a scene of brightness ``looks`` (H, W) on even ground."""
+    shape = (*looks.shape, 1)
+    model = PlateModel(Background(np.full(shape, GROUND, np.float32), np.full(shape, 1.5, np.float32)))
+    doubt = doubt_of(np.clip(looks, 0, 255).astype(np.uint8), first, model, Cleaning())
+    assert doubt is not None
+    return doubt, model
+
+
+def scene(*, hole: float) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, Doubt, PlateModel]:
+    """Return a ball's masks, the first with a patch and a bite left out that look ``hole`` and shaded; and its doubt."""
+    whole = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+    rows, columns = np.nonzero(whole[0])
+    row, column = int(rows.mean()), int(columns.mean())
+    y, x = np.mgrid[: whole[0].shape[0], : whole[0].shape[1]]
+    patch = (x - column) ** 2 + (y - row) ** 2 < 5**2
+    bite = whole[0] & (x > column + 6) & (abs(y - row + 8) < 3)
+    looks = np.where(whole[0], 25.0, GROUND)
+    looks[patch], looks[bite] = hole, 0.7 * GROUND
+    lacking = whole[0] & ~patch & ~bite
+    doubt, model = filmed(looks, lacking)
+    return [lacking, *whole[1:]], whole[0], patch, doubt, model
+
+
+def closed(masks: list[np.ndarray], doubt: Doubt, model: PlateModel, floor: Floor) -> np.ndarray:
+    asked = [(mask | enclosed(mask)) & ~mask for mask in masks]
+    asked[0][doubt.window] |= doubt.wide & ~masks[0][doubt.window]
+    inside = inside_others(masks, asked, RIG, floor)
+    out = masks[0].copy()
+    out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], inside[0][doubt.window], model)
+    return out
+
+
+def test_a_bald_patch_and_a_bite_are_closed_where_all_others_have_the_subject() -> None:
+    masks, whole, _, doubt, model = scene(hole=0.75 * GROUND)
+    found = closed(masks, doubt, model, Floor(-1.0, 1, 8.0))
+    assert (found & ~masks[0]).any()
+    assert found[whole].mean() > 0.995
+    assert not (found & ~whole).any()
+
+
+def test_a_hole_that_shows_the_ground_stays_open() -> None:
+    masks, _, patch, doubt, model = scene(hole=GROUND)
+    found = closed(masks, doubt, model, Floor(-1.0, 1, 8.0))
+    assert found[patch].mean() < 0.3  # but for its rim
+
+
+def test_what_another_view_does_not_have_or_what_is_on_the_floor_is_not_regained() -> None:
+    masks, _, _, doubt, model = scene(hole=0.75 * GROUND)
+    low = closed(masks, doubt, model, Floor(-1.0, 1, 3 * RADIUS))  # all of the ball is too near to the floor
+    assert (low == masks[0]).all()
+    beside = [masks[0], ball(list(RIG)[1], (0.0, 60.0, 2 * RADIUS)) & ~masks[1], *masks[2:]]
+    assert (closed(beside, doubt, model, Floor(-1.0, 1, 8.0)) == masks[0]).all()
