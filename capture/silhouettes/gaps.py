@@ -24,6 +24,8 @@ __all__ = ["enclosed", "without_gaps"]
 _NARROW = 0.07
 #: A hole is closed if this share of it lies in the others' hull, and if it differs from the ground in more than half.
 _COVERED, _DIFFERING = 0.9, 0.5
+#: A bite has the silhouette along this share of its rim.
+_HELD = 0.6
 
 
 def enclosed(mask: Bools) -> Bools:
@@ -45,7 +47,24 @@ def without_gaps(doubt: Doubt, mask: Bools, inside: Bools, model: PlateModel) ->
     radius = max(2, round(_NARROW * float(np.sqrt(np.count_nonzero(found)))))
     padded = cv2.copyMakeBorder(found.view(np.uint8), *(4 * (radius + 1,)), cv2.BORDER_CONSTANT)
     narrow = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, disc(radius))[radius + 1 : -radius - 1, radius + 1 : -radius - 1]
-    return _closed(found | (narrow.view(np.bool_) & inside & differs), inside, differs)
+    found = mask | _held(found | (narrow.view(np.bool_) & inside & differs), mask)
+    return _closed(found, inside, differs)
+
+
+def _held(found: Bools, mask: Bools) -> Bools:
+    """Return what was found beyond a mask (h, w) in parts of which the mask holds most of the rim."""
+    new = found & ~mask
+    count, labels = cv2.connectedComponents(new.view(np.uint8), connectivity=4)
+    rim, own = np.zeros(count), np.zeros(count)
+    inner = labels[1:-1, 1:-1]
+    for side in ((0, 1), (2, 1), (1, 0), (1, 2)):
+        other = slice(side[0], side[0] + inner.shape[0]), slice(side[1], side[1] + inner.shape[1])
+        at = (inner > 0) & (labels[other] != inner)
+        rim += np.bincount(inner[at], minlength=count)
+        own += np.bincount(inner[at & mask[other]], minlength=count)
+    keep = own > _HELD * rim
+    keep[0] = False
+    return np.asarray(keep[labels])
 
 
 def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:

@@ -17,16 +17,11 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from capture.hull.bounds import Box
-from capture.hull.distance import DistanceImage, Extent
-from capture.hull.implicit import gather
-from capture.hull.scales import view_scales
-from capture.silhouettes.views.lines_of_sight import Others, lines_that_meet, pack_views
-from capture.silhouettes.views.ray_agreement import outline_box
+from capture.silhouettes.views.lines_of_sight import Others, Scene, lines_that_meet
 
 __all__ = ["SLACK", "Floor", "Sights", "confirmed", "larger_by", "may_be_wrong"]
 
-#: Lines of sight are followed in steps of this many pixels, through every ``_STRIDE``-th pixel.
-_STEP_PX = 2.0
+#: Lines of sight are followed through every ``_STRIDE``-th pixel.
 _STRIDE = 2
 #: Other views' silhouettes count as larger by this share of the image's longer side: calibration is not exact.
 SLACK = 0.002
@@ -58,25 +53,19 @@ class Sights:
         used: (n,) the views that take part.
     """
 
-    def __init__(self, masks: Sequence[Bools], rig: Rig, larger: int) -> None:
+    def __init__(self, masks: Sequence[Bools], scene: Scene, larger: int) -> None:
         """Pack silhouettes; others count as ``larger`` by so many pixels."""
-        evidence = gather([outline_box(mask) for mask in masks], rig)
-        self.used = np.flatnonzero(evidence.used) if evidence.box is not None else np.zeros(0, dtype=np.int64)
-        if evidence.box is None:
-            return
-        self._cameras, self._box = evidence.cameras, evidence.box
-        rows = np.array([camera.packed() for camera in evidence.cameras])
-        centres = np.array([camera.centre for camera in evidence.cameras])
-        away = np.linalg.norm(centres - evidence.box.centre, axis=1)
-        self._step = _STEP_PX * float(np.median(view_scales(rows, evidence.box).metric * away))
-        self._packed = pack_views(rows, [masks[int(index)] for index in self.used], evidence.images, larger)
+        self.used = scene.used if scene.box is not None else np.zeros(0, dtype=np.int64)
+        self._scene = scene
+        if scene.box is not None:
+            self._box, self._packed = scene.box, scene.packed(masks, larger)
 
     def seen(self, place: int, mask: Bools, heights: tuple[float, float], tolerated: int) -> tuple[Bools, float]:
         """Return a view's mask (H, W) where the others see something, every second pixel asked; and how much of it.
 
         Followed is between two ``heights`` of z, mm; so many views may be wrong at a point.
         """
-        asked, corner = _grid(mask, outline_box(mask))
+        asked, corner = _grid(mask)
         if not asked.any():
             return mask, 1.0
         low, high = self._box.low.copy(), self._box.high.copy()
@@ -86,12 +75,7 @@ class Sights:
         others, box = Others(tolerated=tolerated, needed=2), Box(low, high)
 
         def met(chosen: Bools) -> Bools:
-            rows, columns = np.nonzero(chosen)
-            pixels = np.stack([columns * _STRIDE + corner[1], rows * _STRIDE + corner[0]], axis=1).astype(np.float64)
-            out = np.zeros_like(chosen)
-            rays = self._cameras[place].rays(pixels)
-            out[rows, columns] = lines_that_meet(rays, place, self._packed, box, self._step, others)
-            return out
+            return lines_that_meet(self._scene, place, (chosen, corner, _STRIDE), self._packed, box, others)
 
         found = _coarse_to_fine(asked, met)
         return _kept(mask, found, corner), float(np.count_nonzero(found) / np.count_nonzero(asked))
@@ -118,13 +102,16 @@ def larger_by(share: float, masks: Sequence[Bools], side: int | None) -> int:
     return max(1, round(share * (side or max(max(mask.shape) for mask in masks))))
 
 
-def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None, side: int | None = None) -> list[Bools]:
+def confirmed(
+    masks: Sequence[Bools], rig: Rig, floor: Floor | None, side: int | None = None, scene: Scene | None = None
+) -> list[Bools]:
     """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out.
 
-    ``side``: longer side of the images, px, where masks and rig are of parts of them.
+    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of silhouettes that
+    hold these; None: found here.
     """
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
-    sights = Sights(masks, rig, larger_by(SLACK, masks, side))
+    sights = Sights(masks, scene or Scene.of(masks, rig), larger_by(SLACK, masks, side))
     kept = list(masks)
     if len(sights.used) < 3:
         return kept
@@ -135,12 +122,12 @@ def confirmed(masks: Sequence[Bools], rig: Rig, floor: Floor | None, side: int |
     return kept
 
 
-def _grid(mask: Bools, image: DistanceImage) -> tuple[Bools, tuple[int, int]]:
+def _grid(mask: Bools) -> tuple[Bools, tuple[int, int]]:
     """Return (h, w) every second pixel of a silhouette and its rim, and the corner (row, column) of their grid."""
-    if image.view is Extent.EMPTY:
-        return np.zeros((0, 0), dtype=bool), (0, 0)
-    left, top, right, bottom = (int(side) for side in image.box)
-    here = mask[top : bottom + 1, left : right + 1].view(np.uint8)
+    left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+    here = mask[top : top + height, left : left + width].view(np.uint8)
+    if width == 0:
+        return here.view(np.bool_), (0, 0)
     near = cv2.dilate(here, np.ones((3, 3), np.uint8))[::_STRIDE, ::_STRIDE]
     return np.ascontiguousarray(near).view(np.bool_), (top, left)
 

@@ -18,6 +18,7 @@ from calibration.foundation.arrays import Bools, Floats
 from capture.hull.agreement import mesh_silhouettes, overlap
 from capture.hull.distance import DistanceImage, Extent, distance_image
 from capture.hull.implicit import implicit_hull
+from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["Verdict", "consensus"]
@@ -69,9 +70,12 @@ def _scores(
     return scores, drawn
 
 
-def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True) -> Verdict:
-    """Judge the silhouettes of one frame, one mask (H, W) per camera, and mend what the others contradict."""
-    agreement = ray_agreement(masks, rig)
+def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True, scene: Scene | None = None) -> Verdict:
+    """Judge the silhouettes of one frame, one mask (H, W) per camera, and mend what the others contradict.
+
+    ``scene``: of silhouettes that hold these; None: found here.
+    """
+    agreement = ray_agreement(masks, rig, scene)
     kept = list(masks)
     changed = np.zeros(len(masks), dtype=bool)
     usable = np.flatnonzero(np.isfinite(agreement))

@@ -1,28 +1,47 @@
-"""Lines of sight of one view, followed until they meet what the other views' silhouettes leave of space."""
+"""Lines of sight of one view, followed until they meet what the other views' silhouettes leave of space.
+
+Each view's silhouette comes as distances from it: a point that is so many pixels outside one of them cannot come inside
+before the line has moved on by what these are in space, so most lines are settled in a few steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
+from calibration.cameras.camera import Camera
+from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
-from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
-from capture.hull.distance import DistanceImage
+from capture.hull.distance import BORDER_PX, DistanceImage, Extent
+from capture.hull.implicit import gather
+from capture.hull.scales import view_scales
 
-__all__ = ["ALL_OTHERS", "Others", "PackedViews", "lines_that_meet", "pack_views"]
+__all__ = ["ALL_OTHERS", "Others", "PackedViews", "Scene", "lines_that_meet", "outline_box"]
+
+#: Lines of sight are followed in steps of this many pixels at least.
+_STEP_PX = 2.0
+#: Lines are known exactly for every so many pixels, and interpolated between: lenses are smooth.
+_LATTICE_PX = 8
+#: OpenCV's distances are right to this share.
+_SURE = 0.95
 
 
 class PackedViews(NamedTuple):
-    """Cameras (C, 36), their masks in one buffer, and (C, 8) start, width, height, x, y, frame and carving of each."""
+    """Cameras (C, 36), distances from their masks in one buffer, px, (C, 8) start, width, height, x, y, frame and
+    carving of each, and (C,) how many pixels a point moves in a view at most, times its distance."""
 
     rows: Floats
-    masks: Bytes
+    away: Singles
     layout: Ints
+    gains: Floats
 
 
 class Others(NamedTuple):
@@ -36,68 +55,163 @@ ALL_OTHERS = Others(tolerated=0, needed=1)
 """No view has the point outside its silhouette, and at least one can tell."""
 
 
-def pack_views(rows: Floats, masks: Sequence[Bools], images: Sequence[DistanceImage], larger: int = 1) -> PackedViews:
-    """Return cameras (C, 36) with their masks, some pixels ``larger``, or smaller where that is negative."""
-    room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
-    square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
-    buffers, layout, start = [], np.zeros((len(masks), 8), dtype=np.int64), 0
-    for index, (mask, image) in enumerate(zip(masks, images, strict=True)):
-        height, width = mask.shape
-        left, top, right, bottom = (int(side) for side in image.box)
-        x0, y0 = max(left - room, 0), max(top - room, 0)
-        x1, y1 = min(right + room + 1, width), min(bottom + room + 1, height)
-        grown = np.asarray(change(mask[y0:y1, x0:x1].view(np.uint8), square))  # the image's border is no edge
-        layout[index] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
-        buffers.append(grown.ravel())
-        start += grown.size
-    return PackedViews(rows, np.concatenate(buffers), layout)
+def outline_box(mask: Bools) -> DistanceImage:
+    """Return where a silhouette is and what it says, without distances."""
+    height, width = mask.shape
+    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    nothing = np.zeros((2, 2), dtype=np.float32)
+    if w == 0:
+        return DistanceImage(nothing, (0, 0), (np.nan,) * 4, Extent.EMPTY, False)
+    box = (float(x), float(y), float(x + w - 1), float(y + h - 1))
+    if (w, h) == (width, height) and mask.all():
+        return DistanceImage(nothing, (0, 0), box, Extent.FULL, False)
+    near = min(x, y, width - x - w, height - y - h) <= BORDER_PX
+    return DistanceImage(nothing, (x, y), box, Extent.PARTIAL if near else Extent.COMPLETE, not near)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Where the subject of a frame is and which views tell of it: silhouettes of one frame have that in common.
+
+    Attributes:
+        used: (n,) the views that take part.
+        cameras: theirs.
+        box: where the subject is, world mm; None if the silhouettes contradict each other.
+        rows: (n, 36) the cameras packed.
+        gains: (n,) as in `PackedViews`.
+        step: least step along a line, mm.
+    """
+
+    used: Ints
+    cameras: list[Camera]
+    box: Box | None
+    rows: Floats
+    gains: Floats
+    step: float
+
+    @classmethod
+    def of(cls, masks: Sequence[Bools], rig: Rig) -> Scene:
+        """Look at silhouettes (H, W), one per camera; larger ones of the same frame hold for smaller ones, too."""
+        evidence = gather([outline_box(mask) for mask in masks], rig)
+        used = np.flatnonzero(evidence.used)
+        if evidence.box is None:
+            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0)
+        rows = np.array([camera.packed() for camera in evidence.cameras])
+        away = np.linalg.norm(rows[:, [CENTRE_X, CENTRE_Y, CENTRE_Z]] - evidence.box.centre, axis=1)
+        scales = view_scales(rows, evidence.box)
+        step = _STEP_PX * float(np.median(scales.metric * away))
+        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step)
+
+    def packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
+        """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative."""
+        room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
+        square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
+        buffers, layout, start = [], np.zeros((len(self.used), 8), dtype=np.int64), 0
+        for place, index in enumerate(self.used.tolist()):
+            height, width = masks[index].shape
+            image = outline_box(masks[index])
+            if image.view is Extent.EMPTY:
+                layout[place] = (start, 0, 0, 0, 0, width, height, 1)
+                continue
+            left, top, right, bottom = (int(side) for side in image.box)
+            x0, y0 = max(left - room, 0), max(top - room, 0)
+            x1, y1 = min(right + room + 1, width), min(bottom + room + 1, height)
+            # The image's border is no edge.
+            grown = np.asarray(change(masks[index][y0:y1, x0:x1].view(np.uint8), square))
+            away = cv2.distanceTransform(1 - grown, cv2.DIST_L2, cv2.DIST_MASK_3)
+            layout[place] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
+            buffers.append(away.ravel())
+            start += away.size
+        whole: Singles = np.concatenate(buffers) if buffers else np.zeros(0, np.float32)
+        return PackedViews(self.rows, whole, layout, self.gains)
 
 
 def lines_that_meet(
-    rays: tuple[Floats, Floats], own: int, views: PackedViews, box: Box, step: float, others: Others
+    scene: Scene,
+    place: int,
+    asked: tuple[Bools, tuple[int, int], int],
+    views: PackedViews,
+    box: Box,
+    others: Others,
 ) -> Bools:
-    """Return (n,) whether each line of sight of view ``own`` meets the others' hull within the box.
+    """Return (h, w) which lines of sight of the view at ``place`` of the scene meet the others' hull within a box.
 
-    ``rays``: origins and directions (n, 3), mm; lines are followed in steps of ``step`` mm.
+    ``asked``: (h, w) through which pixels of a grid they are, the (row, column) of the grid's first and its spacing.
     """
-    origins, directions = (np.ascontiguousarray(one) for one in rays)
-    return _follow(origins, directions, own, views, box.low, box.high, step, others)
+    grid, (row, column), spacing = asked
+    height, width = grid.shape
+    ys = row + np.arange(0.0, (height - 1) * spacing + _LATTICE_PX, _LATTICE_PX)
+    xs = column + np.arange(0.0, (width - 1) * spacing + _LATTICE_PX, _LATTICE_PX)
+    if len(ys) < 2 or len(xs) < 2:
+        ys, xs = row + np.array([0.0, _LATTICE_PX]), column + np.array([0.0, _LATTICE_PX])
+    pixels = np.stack(np.broadcast_arrays(xs[None, :], ys[:, None]), axis=-1)
+    origins, lattice = scene.cameras[place].rays(pixels)
+    scale = spacing / _LATTICE_PX
+    return _follow(
+        grid,
+        scale,
+        np.array(origins[0, 0]),
+        np.ascontiguousarray(lattice),
+        place,
+        views,
+        box.low,
+        box.high,
+        scene.step,
+        others,
+    )
 
 
 @compiled
-def _belongs(x: float, y: float, z: float, own: int, views: PackedViews, others: Others) -> bool:
-    """Return whether a point (mm) belongs to the hull of the views other than ``own``."""
+def _room(x: float, y: float, z: float, own: int, views: PackedViews, others: Others) -> float:
+    """Return by how many mm a point can move at least before it belongs to the hull of the views other than ``own``.
+
+    0: it may belong to it within any step; negative: it does.
+    """
     inside, outside = 0, 0
+    # The farthest and the second farthest: with one view that may be wrong the second decides.
+    most, second = 0.0, 0.0
     for view in range(views.rows.shape[0]):
         if view == own:
             continue
-        u, v = project_point(views.rows[view], x, y, z)
-        place = views.layout[view]
+        row, place = views.rows[view], views.layout[view]
+        u, v = project_point(row, x, y, z)
+        away = 0.0
         # A point behind a camera, or far outside its image, has no pixel.
         if not (u >= -0.5 and v >= -0.5 and u < place[5] - 0.5 and v < place[6] - 0.5):
-            if place[7] and np.isfinite(u):
-                outside += 1
-        else:
-            column, row = int(np.floor(u + 0.5)) - place[3], int(np.floor(v + 0.5)) - place[4]
-            if (
-                column < 0
-                or row < 0
-                or column >= place[1]
-                or row >= place[2]
-                or views.masks[place[0] + row * place[1] + column] == 0
-            ):
-                outside += 1
-            else:
-                inside += 1
-        if outside > others.tolerated:
-            return False
-    return inside >= others.needed
+            if place[7] == 0 or not (np.isfinite(u) and np.isfinite(v)):
+                continue
+            away = 1e-6
+        column, line = u - place[3], v - place[4]
+        beside = max(max(-column, column - (place[1] - 1)), max(-line, line - (place[2] - 1)))
+        if beside >= 0.5 or place[1] == 0:
+            away = max(away, max(beside - 0.5, 1e-6))
+        elif away == 0.0:
+            n = place[0] + int(np.floor(line + 0.5)) * place[1] + int(np.floor(column + 0.5))
+            away = _SURE * views.away[n]
+        if away == 0.0:
+            inside += 1
+            continue
+        outside += 1
+        distance = np.sqrt((x - row[CENTRE_X]) ** 2 + (y - row[CENTRE_Y]) ** 2 + (z - row[CENTRE_Z]) ** 2)
+        # The image speed is its gain over the distance, which shrinks at most by what the point moves; pixels are
+        # as large as one, and half of it may be missing.
+        free = max(away - 1.0, 0.0)
+        move = distance * free / (views.gains[view] + free)
+        if move > most:
+            most, second = move, most
+        elif move > second:
+            second = move
+    if outside > others.tolerated:
+        return most if others.tolerated == 0 else second
+    return -1.0 if inside >= others.needed else 0.0
 
 
 @compiled
 def _follow(
-    origins: Floats,
-    directions: Floats,
+    asked: Bools,
+    scale: float,
+    origin: Floats,
+    lattice: Floats,
     own: int,
     views: PackedViews,
     low: Floats,
@@ -105,25 +219,48 @@ def _follow(
     step: float,
     others: Others,
 ) -> Bools:
-    met = np.zeros(origins.shape[0], np.bool_)
+    """Follow the lines through the pixels asked (h, w); ``lattice``: directions of every ``1 / scale``-th of them."""
+    met = np.zeros(asked.shape, np.bool_)
     last = -1.0
-    for n in range(origins.shape[0]):
-        o, d = origins[n], directions[n]
-        near, far = 0.0, np.inf
-        for axis in range(3):
-            if abs(d[axis]) > 1e-12:
-                a, b = (low[axis] - o[axis]) / d[axis], (high[axis] - o[axis]) / d[axis]
-                near, far = max(near, min(a, b)), min(far, max(a, b))
-            elif o[axis] < low[axis] or o[axis] > high[axis]:
-                far = -1.0
-        # From where the neighbour met the hull, step by step to both sides.
-        middle = last if near < last < far else 0.5 * (near + far)
-        for turn in range(2 * (int(max(far - near, 0.0) / step) + 1)):
-            depth = middle + step * ((turn + 1) // 2) * (1 - 2 * (turn % 2))
-            if depth < near or depth > far:
+    d = np.empty(3)
+    for row in range(asked.shape[0]):
+        i = min(int(row * scale), lattice.shape[0] - 2)
+        p = row * scale - i
+        for column in range(asked.shape[1]):
+            if not asked[row, column]:
                 continue
-            if _belongs(o[0] + depth * d[0], o[1] + depth * d[1], o[2] + depth * d[2], own, views, others):
-                met[n] = True
-                last = depth
-                break
+            j = min(int(column * scale), lattice.shape[1] - 2)
+            q = column * scale - j
+            near, far = 0.0, np.inf
+            for axis in range(3):
+                upper = (1 - q) * lattice[i, j, axis] + q * lattice[i, j + 1, axis]
+                lower = (1 - q) * lattice[i + 1, j, axis] + q * lattice[i + 1, j + 1, axis]
+                d[axis] = (1 - p) * upper + p * lower
+                if abs(d[axis]) > 1e-12:
+                    a, b = (low[axis] - origin[axis]) / d[axis], (high[axis] - origin[axis]) / d[axis]
+                    near, far = max(near, min(a, b)), min(far, max(a, b))
+                elif origin[axis] < low[axis] or origin[axis] > high[axis]:
+                    far = -1.0
+            # Where the neighbour met the hull first, then from the near end on.
+            if near < last < far:
+                if (
+                    _room(origin[0] + last * d[0], origin[1] + last * d[1], origin[2] + last * d[2], own, views, others)
+                    < 0
+                ):
+                    met[row, column] = True
+                    continue
+            depth = near
+            if not far < np.inf:  # a lens has no line there
+                continue
+            for _ in range(int(max(far - near, 0.0) / step) + 1):
+                if depth > far:
+                    break
+                room = _room(
+                    origin[0] + depth * d[0], origin[1] + depth * d[1], origin[2] + depth * d[2], own, views, others
+                )
+                if room < 0:
+                    met[row, column] = True
+                    last = depth
+                    break
+                depth += max(step, room)
     return met

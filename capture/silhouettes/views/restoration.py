@@ -13,6 +13,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
+from capture.silhouettes.views.lines_of_sight import Scene
 
 __all__ = ["inside_others", "seen_above"]
 
@@ -23,14 +24,19 @@ _INSIDE = 0.0015
 
 
 def seen_above(
-    masks: Sequence[Bools], wide: Sequence[Bools], rig: Rig, floor: Floor, side: int | None = None
+    masks: Sequence[Bools],
+    wide: Sequence[Bools],
+    rig: Rig,
+    floor: Floor,
+    side: int | None = None,
+    scene: Scene | None = None,
 ) -> list[Bools]:
     """Return the pixels of ``wide`` outside ``masks`` (H, W) that the others' ``wide`` have, clear of the floor.
 
     What the others have on the floor along the same line of sight may be shade there, and is left. ``side``: longer
-    side of the images, px, where masks and rig are of parts of them.
+    side of the images, px, where masks and rig are of parts of them. ``scene``: of ``wide``; None: found here.
     """
-    sights = Sights(wide, rig, larger_by(_SLACK, wide, side))
+    sights = Sights(wide, scene or Scene.of(wide, rig), larger_by(_SLACK, wide, side))
     seen = [np.zeros_like(mask) for mask in masks]
     if len(sights.used) < 3:
         return seen
@@ -44,13 +50,18 @@ def seen_above(
 
 
 def inside_others(
-    masks: Sequence[Bools], asked: Sequence[Bools], rig: Rig, floor: Floor, side: int | None = None
+    masks: Sequence[Bools],
+    asked: Sequence[Bools],
+    rig: Rig,
+    floor: Floor,
+    side: int | None = None,
+    scene: Scene | None = None,
 ) -> list[Bools]:
     """Return those of the pixels asked (H, W) whose lines of sight pass through the inside of the others' hull.
 
-    All others have them there, clear of the floor. ``side``: as in `seen_above`.
+    All others have them there, clear of the floor. ``side``, ``scene``: as in `seen_above`.
     """
-    sights = Sights(masks, rig, -larger_by(_INSIDE, masks, side))
+    sights = Sights(masks, scene or Scene.of(masks, rig), -larger_by(_INSIDE, masks, side))
     found = [np.zeros_like(mask) for mask in masks]
     if len(sights.used) >= 3:
         for place, index in enumerate(int(one) for one in sights.used):

@@ -19,6 +19,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
 from capture.silhouettes.views.confirmation import SLACK, Floor, Sights, larger_by, may_be_wrong
+from capture.silhouettes.views.lines_of_sight import Scene
 
 __all__ = ["two_sided"]
 
@@ -29,15 +30,17 @@ def two_sided(
     rig: Rig,
     floor: Floor | None,
     side: int | None = None,
+    scene: Scene | None = None,
 ) -> Floats:
     """Return (C,) the agreement of silhouettes (H, W) of one frame; NaN where nothing can be said.
 
     ``evident``: (H, W) what differs beyond doubt in a view, and what of it cannot be shade; None where not known.
-    ``side``: longer side of the images, px, where masks and rig are of parts of them.
+    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of silhouettes that
+    hold these; None: found here.
     """
     scores = np.full(len(masks), np.nan)
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
-    sights = Sights(masks, rig, larger_by(SLACK, masks, side))
+    sights = Sights(masks, scene or Scene.of(masks, rig), larger_by(SLACK, masks, side))
     if len(sights.used) < 3:
         return scores
     for place, index in enumerate(int(one) for one in sights.used):
