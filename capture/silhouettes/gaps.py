@@ -1,10 +1,11 @@
 """Holes and bites of a silhouette that the other views close.
 
-A bald patch, an ear before the body, a back in the shade of the subject itself look like ground, lit or in shade. Where a
-line of sight passes through the inside of what the other views show, clear of the floor, the subject is in its way. But
-the hull of few views is larger than the subject; so the image has its say as well: what lies in the hull is regained
-where it stands out from how the ground is lit, and else where it differs from the ground and the silhouette is on
-both sides of it. A hole through which the ground shows as it is stays open.
+A bald patch, an ear before the body, a back in the shade of the subject itself look like ground, lit or in shade. Where
+a line of sight passes through the inside of what the other views show, clear of the floor, the subject is in its way.
+But the hull of few views is larger than the subject; so the image has its say as well: what lies in the hull is
+regained where it stands out from how the ground is lit, and else where it differs from the ground and the silhouette is
+on both sides of it; and the silhouette must hold most of the rim of what is regained. A hole through which the ground
+shows as it is stays open.
 """
 
 from __future__ import annotations
@@ -34,27 +35,34 @@ def enclosed(mask: Bools) -> Bools:
     return runs.drawn(np.isin(runs.part, holes))
 
 
-def without_gaps(doubt: Doubt, mask: Bools, inside: Bools, model: PlateModel) -> Bools:
-    """Return the silhouette (h, w) with what it lacks of the pixels ``inside`` the hull of the others.
+def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: PlateModel) -> Bools:
+    """Return the silhouette (h, w) with what it lacks of pixels that the other views have.
 
-    Both are of the doubt's window, and ``inside`` holds what differs from the ground or is enclosed.
+    All are of the doubt's window. ``seen`` by the others clear of the floor is given back where it stands out; what is
+    ``inside`` their hull, which may differ from the ground or be enclosed, as said above.
     """
-    if not inside.any():
+    if not (seen.any() or inside.any()):
         return mask
-    differs = cv2.blur(doubt.plain, (3, 3)) >= doubt.low
-    found = _closed(mask, inside, differs)
-    found = standing_out(doubt, found, inside & doubt.wide, model)
+    x, y, w, h = cv2.boundingRect((mask | seen | inside).view(np.uint8))
+    here = (slice(y, y + h), slice(x, x + w))
+    found = standing_out(doubt, mask, seen | (inside & doubt.wide), model)
+    body, found, inside = mask[here] | (found & seen)[here], found[here], inside[here]
+    differs = cv2.blur(doubt.plain, (3, 3))[here] >= doubt.low
+    body = _closed(body, inside, differs)
     radius = max(2, round(_NARROW * float(np.sqrt(np.count_nonzero(found)))))
-    padded = cv2.copyMakeBorder(found.view(np.uint8), *(4 * (radius + 1,)), cv2.BORDER_CONSTANT)
+    padded = cv2.copyMakeBorder((found | body).view(np.uint8), *(4 * (radius + 1,)), cv2.BORDER_CONSTANT)
     narrow = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, disc(radius))[radius + 1 : -radius - 1, radius + 1 : -radius - 1]
-    found = mask | _held(found | (narrow.view(np.bool_) & inside & differs), mask)
-    return _closed(found, inside, differs)
+    more = body | found | (narrow.view(np.bool_) & inside & differs)
+    out = mask.copy()
+    out[here] = _closed(body | _held(more, body), inside, differs)
+    return out
 
 
 def _held(found: Bools, mask: Bools) -> Bools:
     """Return what was found beyond a mask (h, w) in parts of which the mask holds most of the rim."""
-    new = found & ~mask
-    count, labels = cv2.connectedComponents(new.view(np.uint8), connectivity=4)
+    new = cv2.copyMakeBorder((found & ~mask).view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT)
+    mask = cv2.copyMakeBorder(mask.view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT).view(np.bool_)
+    count, labels = cv2.connectedComponents(new, connectivity=4)
     rim, own = np.zeros(count), np.zeros(count)
     inner = labels[1:-1, 1:-1]
     for side in ((0, 1), (2, 1), (1, 0), (1, 2)):
@@ -64,7 +72,7 @@ def _held(found: Bools, mask: Bools) -> Bools:
         own += np.bincount(inner[at & mask[other]], minlength=count)
     keep = own > _HELD * rim
     keep[0] = False
-    return np.asarray(keep[labels])
+    return np.asarray(keep[inner])
 
 
 def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:

@@ -16,13 +16,14 @@ from capture.backgrounds.appearance import disc
 from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
-from capture.silhouettes.doubts import Doubt, standing_out
+from capture.silhouettes.doubts import Doubt
 from capture.silhouettes.gaps import enclosed, without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
+from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import inside_others, seen_above
 from capture.silhouettes.views.two_sided import two_sided
@@ -106,8 +107,10 @@ def judge_frame(
         views = _CloseViews.of(
             [share.masks[offset] for share in shares], [share.doubts[offset] for share in shares], rig
         )
-        changed = _confirm(views, known) if options.repair else np.zeros(len(shares), dtype=bool)
-        verdict = consensus(views.masks, views.rig, repair=options.repair)
+        scene, changed = Scene.of(views.masks, views.rig), np.zeros(len(shares), dtype=bool)
+        if options.repair:
+            scene, changed = _confirm(views, known, scene)
+        verdict = consensus(views.masks, views.rig, repair=options.repair, scene=scene)
         views.masks = verdict.masks
         for index, share in enumerate(shares):
             if changed[index] or verdict.repaired[index]:
@@ -117,7 +120,7 @@ def judge_frame(
                 share.flags[offset] |= np.uint16(MaskFlag.REPAIRED)
             if verdict.contradicted[index]:
                 share.flags[offset] |= np.uint16(MaskFlag.CONTRADICTED)
-        agreement = _agreement(views, known.floor)
+        agreement = _agreement(views, known.floor, scene)
     for share, model in zip(shares, known.models, strict=True):
         margin = own_margin(model, share.masks.shape[1:]) if options.margin_px is None else options.margin_px
         if margin > 0:
@@ -131,28 +134,29 @@ def frame_agreement(masks: Sequence[Bools], doubts: Sequence[Doubt | None], rig:
 
     With each other alone where no model says what differs: masks that are brought, keys, sitting subjects.
     """
-    return _agreement(_CloseViews.of(masks, doubts, rig), floor)
+    views = _CloseViews.of(masks, doubts, rig)
+    return _agreement(views, floor, Scene.of(views.masks, views.rig))
 
 
-def _agreement(views: _CloseViews, floor: Floor | None) -> Floats:
+def _agreement(views: _CloseViews, floor: Floor | None, scene: Scene) -> Floats:
     evident: list[tuple[Bools, Bools] | None] = []
     for mask, doubt in zip(views.masks, views.doubts, strict=True):
         evident.append(None if doubt is None else doubt.evident(mask))
-    scores = two_sided(views.masks, evident, views.rig, floor, views.side)
+    scores = two_sided(views.masks, evident, views.rig, floor, views.side, scene)
     unknown = np.isnan(scores)
-    return np.where(unknown, ray_agreement(views.masks, views.rig), scores) if unknown.any() else scores
+    return np.where(unknown, ray_agreement(views.masks, views.rig, scene), scores) if unknown.any() else scores
 
 
-def _confirm(views: _CloseViews, known: Prepared) -> Bools:
+def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, Bools]:
     """Take out of the silhouettes that were found by difference what the other views do not confirm, in place.
 
-    Returns (C,) which they are.
+    What looks like shade and is none is given back. Returns the scene of what is left, and (C,) which they are.
     """
     chosen = [isinstance(model, CameraModel) and isinstance(model.model, _DIFFERENCES) for model in known.models]
     if not any(chosen):
-        return np.array(chosen)
+        return scene, np.array(chosen)
     for _ in range(_CONFIRMED):
-        seen = confirmed(views.masks, views.rig, known.floor, views.side)
+        seen = confirmed(views.masks, views.rig, known.floor, views.side, scene)
         lost = 0.0
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
@@ -163,24 +167,25 @@ def _confirm(views: _CloseViews, known: Prepared) -> Bools:
         if lost < _LOST:
             break
     if known.floor is not None:
-        _restore(views, known.models, known.floor)
-    return np.array(chosen)
+        scene = _restore(views, known.models, known.floor)
+    return scene, np.array(chosen)
 
 
-def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor) -> None:
-    """Give back what looks like shade but stands out, and that the other views see clear of the floor, in place."""
+def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor) -> Scene:
+    """Give back what looks like shade and what is missing from the middle, where the other views have it, in place.
+
+    Returns the scene of all that differs.
+    """
     wide = [mask if doubt is None else doubt.whole(mask) for doubt, mask in zip(views.doubts, views.masks, strict=True)]
-    asked = seen_above(views.masks, wide, views.rig, floor, views.side)
-    for index, (model, doubt, seen) in enumerate(zip(models, views.doubts, asked, strict=True)):
-        plate = model.model if isinstance(model, CameraModel) else None
-        if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            views.masks[index] = standing_out(doubt, views.masks[index], seen, plate)
+    scene = Scene.of(wide, views.rig)
+    seen = seen_above(views.masks, wide, views.rig, floor, views.side, scene)
     asked = [(one | enclosed(mask)) & ~mask for one, mask in zip(wide, views.masks, strict=True)]
-    inside = inside_others(views.masks, asked, views.rig, floor, views.side)
-    for index, (model, doubt, seen) in enumerate(zip(models, views.doubts, inside, strict=True)):
+    inside = inside_others(views.masks, asked, views.rig, floor, views.side, scene)
+    for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            views.masks[index] = without_gaps(doubt, views.masks[index], seen, plate)
+            views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
+    return scene
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

@@ -243,11 +243,9 @@ def _follow(
                     far = -1.0
             # Where the neighbour met the hull first, then from the near end on.
             if near < last < far:
-                if (
-                    _room(origin[0] + last * d[0], origin[1] + last * d[1], origin[2] + last * d[2], own, views, others)
-                    < 0
-                ):
-                    met[row, column] = True
+                x, y, z = origin[0] + last * d[0], origin[1] + last * d[1], origin[2] + last * d[2]
+                met[row, column] = _room(x, y, z, own, views, others) < 0
+                if met[row, column]:
                     continue
             depth = near
             if not far < np.inf:  # a lens has no line there

@@ -1,9 +1,8 @@
 """How much of each silhouette the other views confirm, without building a surface.
 
 The hull of all views, drawn into one of them, never leaves that view's silhouette, so their overlap (IoU) is the share
-of the silhouette's pixels whose lines of sight meet the hull. The depth at which a line's neighbour met the hull is
-tried first, which settles nearly all of them at once. Silhouettes count as one pixel larger here: a line of sight along the rim touches
-the hull in one point only.
+of the silhouette's pixels whose lines of sight meet the hull. Silhouettes count as one pixel larger here: a line of
+sight along the rim touches the hull in one point only.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def filmed(looks: np.ndarray, first: np.ndarray) -> tuple[Doubt, PlateModel]:
 
 
 def scene(*, hole: float) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, Doubt, PlateModel]:
-    """Return a ball's masks, the first with a patch and a bite left out that look ``hole`` and shaded; and its doubt."""
+    """Return a ball's masks, the first lacking a patch that looks ``hole`` and a shaded bite; and its doubt."""
     whole = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
     rows, columns = np.nonzero(whole[0])
     row, column = int(rows.mean()), int(columns.mean())
@@ -44,8 +44,8 @@ def closed(masks: list[np.ndarray], doubt: Doubt, model: PlateModel, floor: Floo
     asked = [(mask | enclosed(mask)) & ~mask for mask in masks]
     asked[0][doubt.window] |= doubt.wide & ~masks[0][doubt.window]
     inside = inside_others(masks, asked, RIG, floor)
-    out = masks[0].copy()
-    out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], inside[0][doubt.window], model)
+    out, none = masks[0].copy(), np.zeros_like(masks[0][doubt.window])
+    out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], none, inside[0][doubt.window], model)
     return out
 
 
