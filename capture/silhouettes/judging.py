@@ -25,7 +25,7 @@ from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
 from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
-from capture.silhouettes.views.restoration import inside_others, seen_above
+from capture.silhouettes.views.restoration import seen_above
 from capture.silhouettes.views.two_sided import two_sided
 
 __all__ = ["Share", "frame_agreement", "judge_frame", "mask_flags", "own_margin"]
@@ -167,20 +167,20 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
         if lost < _LOST:
             break
     if known.floor is not None:
-        scene = _restore(views, known.models, known.floor)
+        scene = _restore(views, known.models, known.floor, scene)
     return scene, np.array(chosen)
 
 
-def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor) -> Scene:
+def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: Scene) -> Scene:
     """Give back what looks like shade and what is missing from the middle, where the other views have it, in place.
 
     Returns the scene of all that differs.
     """
-    wide = [mask if doubt is None else doubt.whole(mask) for doubt, mask in zip(views.doubts, views.masks, strict=True)]
-    scene = Scene.of(wide, views.rig)
-    seen = seen_above(views.masks, wide, views.rig, floor, views.side, scene)
-    asked = [(one | enclosed(mask)) & ~mask for one, mask in zip(wide, views.masks, strict=True)]
-    inside = inside_others(views.masks, asked, views.rig, floor, views.side, scene)
+    wide = []
+    for doubt, mask in zip(views.doubts, views.masks, strict=True):
+        wide.append(mask if doubt is None else doubt.whole(mask) | enclosed(mask))
+    scene = Scene.of(wide, views.rig, scene)
+    seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene)
     for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:

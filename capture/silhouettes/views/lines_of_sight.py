@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from calibration.cameras.camera import Camera
-from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
+from calibration.cameras.camera_row import CENTRE, CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
@@ -29,7 +29,7 @@ __all__ = ["ALL_OTHERS", "Others", "PackedViews", "Scene", "lines_that_meet", "o
 #: Lines of sight are followed in steps of this many pixels at least.
 _STEP_PX = 2.0
 #: Lines are known exactly for every so many pixels, and interpolated between: lenses are smooth.
-_LATTICE_PX = 8
+_LATTICE_PX = 16
 #: OpenCV's distances are right to this share.
 _SURE = 0.95
 
@@ -80,6 +80,7 @@ class Scene:
         rows: (n, 36) the cameras packed.
         gains: (n,) as in `PackedViews`.
         step: least step along a line, mm.
+        lattices: by camera, directions (h, w, 3) of the lines through every `_LATTICE_PX`-th pixel, as far as known.
     """
 
     used: Ints
@@ -88,19 +89,33 @@ class Scene:
     rows: Floats
     gains: Floats
     step: float
+    lattices: dict[Camera, Floats]
 
     @classmethod
-    def of(cls, masks: Sequence[Bools], rig: Rig) -> Scene:
-        """Look at silhouettes (H, W), one per camera; larger ones of the same frame hold for smaller ones, too."""
+    def of(cls, masks: Sequence[Bools], rig: Rig, like: Scene | None = None) -> Scene:
+        """Look at silhouettes (H, W), one per camera; larger ones of the same frame hold for smaller ones, too.
+
+        ``like``: a scene of the same rig, whose lines are taken over.
+        """
+        lattices = {} if like is None else like.lattices
         evidence = gather([outline_box(mask) for mask in masks], rig)
         used = np.flatnonzero(evidence.used)
         if evidence.box is None:
-            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0)
+            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0, lattices)
         rows = np.array([camera.packed() for camera in evidence.cameras])
-        away = np.linalg.norm(rows[:, [CENTRE_X, CENTRE_Y, CENTRE_Z]] - evidence.box.centre, axis=1)
+        away = np.linalg.norm(rows[:, CENTRE] - evidence.box.centre, axis=1)
         scales = view_scales(rows, evidence.box)
         step = _STEP_PX * float(np.median(scales.metric * away))
-        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step)
+        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step, lattices)
+
+    def lattice(self, place: int) -> Floats:
+        """Return the directions (h, w, 3) of the lines of sight of a view through every `_LATTICE_PX`-th pixel."""
+        camera = self.cameras[place]
+        if camera not in self.lattices:
+            across, down = (np.arange(0.0, side + _LATTICE_PX, _LATTICE_PX) for side in camera.size)
+            pixels = np.stack(np.broadcast_arrays(across[None, :], down[:, None]), axis=-1)
+            self.lattices[camera] = np.ascontiguousarray(camera.rays(pixels)[1])
+        return self.lattices[camera]
 
     def packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
         """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative."""
@@ -138,39 +153,23 @@ def lines_that_meet(
 
     ``asked``: (h, w) through which pixels of a grid they are, the (row, column) of the grid's first and its spacing.
     """
-    grid, (row, column), spacing = asked
-    height, width = grid.shape
-    ys = row + np.arange(0.0, (height - 1) * spacing + _LATTICE_PX, _LATTICE_PX)
-    xs = column + np.arange(0.0, (width - 1) * spacing + _LATTICE_PX, _LATTICE_PX)
-    if len(ys) < 2 or len(xs) < 2:
-        ys, xs = row + np.array([0.0, _LATTICE_PX]), column + np.array([0.0, _LATTICE_PX])
-    pixels = np.stack(np.broadcast_arrays(xs[None, :], ys[:, None]), axis=-1)
-    origins, lattice = scene.cameras[place].rays(pixels)
-    scale = spacing / _LATTICE_PX
-    return _follow(
-        grid,
-        scale,
-        np.array(origins[0, 0]),
-        np.ascontiguousarray(lattice),
-        place,
-        views,
-        box.low,
-        box.high,
-        scene.step,
-        others,
-    )
+    grid, corner, spacing = asked
+    lattice, origin = scene.lattice(place), scene.rows[place, CENTRE]
+    return _follow(grid, corner, spacing, origin, lattice, place, views, (box.low, box.high), scene.step, others)
 
 
 @compiled
-def _room(x: float, y: float, z: float, own: int, views: PackedViews, others: Others) -> float:
-    """Return by how many mm a point can move at least before it belongs to the hull of the views other than ``own``.
+def _room(x: float, y: float, z: float, own: int, first: int, views: PackedViews, others: Others) -> tuple[float, int]:
+    """Return how many mm a point can move at least before it belongs to the hull of the views other than ``own``.
 
-    0: it may belong to it within any step; negative: it does.
+    0: it may belong to it within any step; negative: it does. Views are asked from ``first`` on until enough have it
+    outside; the last of these is returned, too.
     """
     inside, outside = 0, 0
-    # The farthest and the second farthest: with one view that may be wrong the second decides.
-    most, second = 0.0, 0.0
-    for view in range(views.rows.shape[0]):
+    least = np.inf
+    count = views.rows.shape[0]
+    for turn in range(count):
+        view = first + turn if first + turn < count else first + turn - count
         if view == own:
             continue
         row, place = views.rows[view], views.layout[view]
@@ -191,46 +190,45 @@ def _room(x: float, y: float, z: float, own: int, views: PackedViews, others: Ot
         if away == 0.0:
             inside += 1
             continue
-        outside += 1
         distance = np.sqrt((x - row[CENTRE_X]) ** 2 + (y - row[CENTRE_Y]) ** 2 + (z - row[CENTRE_Z]) ** 2)
         # The image speed is its gain over the distance, which shrinks at most by what the point moves; pixels are
         # as large as one, and half of it may be missing.
         free = max(away - 1.0, 0.0)
-        move = distance * free / (views.gains[view] + free)
-        if move > most:
-            most, second = move, most
-        elif move > second:
-            second = move
-    if outside > others.tolerated:
-        return most if others.tolerated == 0 else second
-    return -1.0 if inside >= others.needed else 0.0
+        least = min(least, distance * free / (views.gains[view] + free))
+        outside += 1
+        if outside > others.tolerated:
+            return least, view  # one of those must come inside first
+    return -1.0 if inside >= others.needed else 0.0, first
 
 
 @compiled
 def _follow(
     asked: Bools,
-    scale: float,
+    corner: tuple[int, int],
+    spacing: int,
     origin: Floats,
     lattice: Floats,
     own: int,
     views: PackedViews,
-    low: Floats,
-    high: Floats,
+    within: tuple[Floats, Floats],
     step: float,
     others: Others,
 ) -> Bools:
-    """Follow the lines through the pixels asked (h, w); ``lattice``: directions of every ``1 / scale``-th of them."""
+    """Follow the lines through the pixels asked (h, w) ``within`` two corners of a box."""
     met = np.zeros(asked.shape, np.bool_)
-    last = -1.0
+    low, high = within
+    last, first = -1.0, 0
     d = np.empty(3)
     for row in range(asked.shape[0]):
-        i = min(int(row * scale), lattice.shape[0] - 2)
-        p = row * scale - i
+        p = (corner[0] + row * spacing) / _LATTICE_PX
+        i = min(int(p), lattice.shape[0] - 2)
+        p -= i
         for column in range(asked.shape[1]):
             if not asked[row, column]:
                 continue
-            j = min(int(column * scale), lattice.shape[1] - 2)
-            q = column * scale - j
+            q = (corner[1] + column * spacing) / _LATTICE_PX
+            j = min(int(q), lattice.shape[1] - 2)
+            q -= j
             near, far = 0.0, np.inf
             for axis in range(3):
                 upper = (1 - q) * lattice[i, j, axis] + q * lattice[i, j + 1, axis]
@@ -241,24 +239,18 @@ def _follow(
                     near, far = max(near, min(a, b)), min(far, max(a, b))
                 elif origin[axis] < low[axis] or origin[axis] > high[axis]:
                     far = -1.0
-            # Where the neighbour met the hull first, then from the near end on.
-            if near < last < far:
-                x, y, z = origin[0] + last * d[0], origin[1] + last * d[1], origin[2] + last * d[2]
-                met[row, column] = _room(x, y, z, own, views, others) < 0
-                if met[row, column]:
-                    continue
-            depth = near
             if not far < np.inf:  # a lens has no line there
                 continue
-            for _ in range(int(max(far - near, 0.0) / step) + 1):
+            # Where the neighbour met the hull first, then from the near end on.
+            depth = last if near < last < far else near
+            for turn in range(int(max(far - near, 0.0) / step) + 2):
                 if depth > far:
                     break
-                room = _room(
-                    origin[0] + depth * d[0], origin[1] + depth * d[1], origin[2] + depth * d[2], own, views, others
-                )
+                x, y, z = origin[0] + depth * d[0], origin[1] + depth * d[1], origin[2] + depth * d[2]
+                room, first = _room(x, y, z, own, first, views, others)
                 if room < 0:
                     met[row, column] = True
                     last = depth
                     break
-                depth += max(step, room)
+                depth = near if turn == 0 and depth == last else depth + max(step, room)
     return met

@@ -15,7 +15,7 @@ from calibration.foundation.arrays import Bools
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Scene
 
-__all__ = ["inside_others", "seen_above"]
+__all__ = ["seen_above"]
 
 #: Others count as larger by this share of the image's longer side: a tail is as thin as calibration errs.
 _SLACK = 0.003
@@ -30,41 +30,25 @@ def seen_above(
     floor: Floor,
     side: int | None = None,
     scene: Scene | None = None,
-) -> list[Bools]:
+) -> tuple[list[Bools], list[Bools]]:
     """Return the pixels of ``wide`` outside ``masks`` (H, W) that the others' ``wide`` have, clear of the floor.
 
-    What the others have on the floor along the same line of sight may be shade there, and is left. ``side``: longer
-    side of the images, px, where masks and rig are of parts of them. ``scene``: of ``wide``; None: found here.
+    Twice: without those that the others have on the floor along the same line of sight, which may be shade there; and
+    those of any whose lines of sight pass through the inside of the hull of the others' ``masks``, clear of the floor.
+    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of ``wide``; None:
+    found here.
     """
-    sights = Sights(wide, scene or Scene.of(wide, rig), larger_by(_SLACK, wide, side))
-    seen = [np.zeros_like(mask) for mask in masks]
+    known = scene or Scene.of(wide, rig)
+    sights = Sights(wide, known, larger_by(_SLACK, wide, side))
+    seen, inside = [np.zeros_like(mask) for mask in masks], [np.zeros_like(mask) for mask in masks]
     if len(sights.used) < 3:
-        return seen
+        return seen, inside
+    inner = Sights(masks, known, -larger_by(_INSIDE, masks, side))
     above, below = (floor.clear, floor.up * np.inf), (floor.height, floor.clear)
     for place, index in enumerate(int(one) for one in sights.used):
         asked = wide[index] & ~masks[index]
-        if asked.any():
-            found, _ = sights.seen(place, asked, above, may_be_wrong(rig))
-            seen[index] = found & ~sights.seen(place, found, below, 0)[0] if found.any() else found
-    return seen
-
-
-def inside_others(
-    masks: Sequence[Bools],
-    asked: Sequence[Bools],
-    rig: Rig,
-    floor: Floor,
-    side: int | None = None,
-    scene: Scene | None = None,
-) -> list[Bools]:
-    """Return those of the pixels asked (H, W) whose lines of sight pass through the inside of the others' hull.
-
-    All others have them there, clear of the floor. ``side``, ``scene``: as in `seen_above`.
-    """
-    sights = Sights(masks, scene or Scene.of(masks, rig), -larger_by(_INSIDE, masks, side))
-    found = [np.zeros_like(mask) for mask in masks]
-    if len(sights.used) >= 3:
-        for place, index in enumerate(int(one) for one in sights.used):
-            if asked[index].any():
-                found[index] = sights.seen(place, asked[index], (floor.clear, floor.up * np.inf), 0)[0]
-    return found
+        found = sights.seen(place, asked, above, may_be_wrong(rig))[0] if asked.any() else asked
+        if found.any():
+            seen[index] = found & ~sights.seen(place, found, below, 0)[0]
+            inside[index] = inner.seen(place, found, above, 0)[0]
+    return seen, inside

@@ -10,7 +10,7 @@ from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, doubt_of
 from capture.silhouettes.gaps import enclosed, without_gaps
 from capture.silhouettes.views.confirmation import Floor
-from capture.silhouettes.views.restoration import inside_others
+from capture.silhouettes.views.restoration import seen_above
 from tests.capture.silhouettes.test_real_footage import RADIUS, RIG, ball
 
 GROUND = 130.0
@@ -41,9 +41,9 @@ def scene(*, hole: float) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, Dou
 
 
 def closed(masks: list[np.ndarray], doubt: Doubt, model: PlateModel, floor: Floor) -> np.ndarray:
-    asked = [(mask | enclosed(mask)) & ~mask for mask in masks]
-    asked[0][doubt.window] |= doubt.wide & ~masks[0][doubt.window]
-    inside = inside_others(masks, asked, RIG, floor)
+    wide = [mask | enclosed(mask) for mask in masks]
+    wide[0][doubt.window] |= doubt.wide
+    inside = seen_above(masks, wide, RIG, floor)[1]
     out, none = masks[0].copy(), np.zeros_like(masks[0][doubt.window])
     out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], none, inside[0][doubt.window], model)
     return out

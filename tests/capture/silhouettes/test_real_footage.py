@@ -103,7 +103,7 @@ def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
     top = [ball(view, (0.0, 30.0, 1.6 * RADIUS)) & ~mask for view, mask in zip(views, body, strict=True)]
     shade = [on_floor(view, (90.0, 0.0), 30.0) & ~mask for view, mask in zip(views, body, strict=True)]
     wide = [a | b | c for a, b, c in zip(body, top, shade, strict=True)]
-    seen = seen_above(body, wide, RIG, Floor(-1.0, 1, 8.0))
+    seen, _ = seen_above(body, wide, RIG, Floor(-1.0, 1, 8.0))
     for own, part, found in zip(body, top, seen, strict=True):
         assert not (found & own).any()
         assert found[part].mean() > 0.8
@@ -111,7 +111,7 @@ def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
     left = sum(np.count_nonzero(a & b) for a, b in zip(seen, dark, strict=True))
     assert left < 0.1 * sum(map(np.count_nonzero, dark))
     # Without another view that shows it, it is nothing.
-    alone = seen_above(body, [wide[0], *body[1:]], RIG, Floor(-1.0, 1, 8.0))
+    alone, _ = seen_above(body, [wide[0], *body[1:]], RIG, Floor(-1.0, 1, 8.0))
     assert alone[0][top[0]].mean() < 0.8 * seen[0][top[0]].mean()
 
 
