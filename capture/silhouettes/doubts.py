@@ -37,8 +37,8 @@ _BETWEEN_PX = 2
 #: What is evident differs by so many times what is weak; holes of this radius in it are none, px.
 _EVIDENT = 2
 _HOLE_PX = 3
-#: In windows that are larger, light is looked at in every second pixel along both axes.
-_LARGE_PX = 160
+#: In windows that are larger, light is looked at in as many pixels along the longer side only.
+_LARGE_PX = 80
 #: Pixels along a window's rim that nothing may reach.
 _RIM_PX = 3
 #: Around what is asked the ratio's variation is measured, px.
@@ -148,7 +148,7 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     ground = (centre * doubt.light).astype(np.float32)
     picture: Singles = image.astype(np.float32)
     at = np.nonzero(asked)
-    step = 2 if max(own.shape) > _LARGE_PX else 1
+    step = -(-max(own.shape) // _LARGE_PX)
     ratio, error = _lighting(picture, ground, own | asked, at, step)
     spread = np.square(model.background.spread[window][at])
     spread += np.square((error + np.float32(_RATIO_ERROR)) * ground[at])

@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools
-from capture.backgrounds.appearance import disc
 from capture.silhouettes.cleanup import Cleaning, holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
@@ -26,7 +25,7 @@ _NARROW = 0.07
 #: A hole is closed if this share of it lies in the others' hull, and if it differs from the ground in more than half.
 _COVERED, _DIFFERING = 0.9, 0.5
 #: A bite has the silhouette along this share of its rim.
-_HELD = 0.6
+_HELD = 0.55
 
 
 def enclosed(mask: Bools) -> Bools:
@@ -49,13 +48,20 @@ def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: P
     body, found, inside = mask[here] | (found & seen)[here], found[here], inside[here]
     differs = cv2.blur(doubt.plain, (3, 3))[here] >= doubt.low
     body = _closed(body, inside, differs)
-    radius = max(2, round(_NARROW * float(np.sqrt(np.count_nonzero(found)))))
-    padded = cv2.copyMakeBorder((found | body).view(np.uint8), *(4 * (radius + 1,)), cv2.BORDER_CONSTANT)
-    narrow = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, disc(radius))[radius + 1 : -radius - 1, radius + 1 : -radius - 1]
-    more = body | found | (narrow.view(np.bool_) & inside & differs)
+    radius = max(2.0, _NARROW * float(np.sqrt(np.count_nonzero(found))))
+    more = body | found | (_closing(found | body, radius) & inside & differs)
     out = mask.copy()
     out[here] = _closed(body | _held(more, body), inside, differs)
     return out
+
+
+def _closing(mask: Bools, radius: float) -> Bools:
+    """Return a mask (h, w) grown and shrunk again by a radius, px: distances cost less than a large disc."""
+    room = int(radius) + 2
+    padded = cv2.copyMakeBorder((~mask).view(np.uint8), *(4 * (room,)), cv2.BORDER_CONSTANT, value=1)
+    grown = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_5) <= radius
+    inner = cv2.distanceTransform(grown.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
+    return np.asarray(inner[room:-room, room:-room] > radius) | mask
 
 
 def _held(found: Bools, mask: Bools) -> Bools:

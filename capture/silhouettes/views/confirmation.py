@@ -2,8 +2,8 @@
 
 A line of sight through a pixel of the subject passes through the subject; there all other views have the subject, too.
 A shadow or a mirror image on the floor fills a pixel whose line of sight meets nothing that the others show, or only
-below the floor: a mirror image is a body under it. Such pixels are taken out. A line is followed for every fourth pixel
-along both axes, and for every second where those around it differ.
+below the floor: a mirror image is a body under it. Such pixels are taken out. A line is followed for every eighth pixel
+along both axes, and for more, up to every second, where those around it differ.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ __all__ = ["SLACK", "Floor", "Sights", "confirmed", "larger_by", "may_be_wrong"]
 
 #: Lines of sight are followed through every ``_STRIDE``-th pixel.
 _STRIDE = 2
+#: First every so many of these.
+_COARSE = 4
 #: Other views' silhouettes count as larger by this share of the image's longer side: calibration is not exact.
 SLACK = 0.002
 #: With this many other views one of them may be wrong at a point.
@@ -82,14 +84,19 @@ class Sights:
 
 
 def _coarse_to_fine(asked: Bools, met: Callable[[Bools], Bools]) -> Bools:
-    """Return (h, w) which of the pixels asked are met: first every second one, then those whose neighbours differ."""
-    coarse = np.zeros_like(asked)
-    coarse[::2, ::2] = asked[::2, ::2]
-    found = met(coarse)
-    around = np.ones((3, 3), np.uint8)
-    some, none = (cv2.dilate(one.view(np.uint8), around) > 0 for one in (found, coarse & ~found))
-    rest = asked & ~coarse
-    return np.asarray(found | (rest & some & ~none) | met(rest & (some == none)))
+    """Return (h, w) which of the pixels asked are met: first few of them, then those whose neighbours differ."""
+    known = np.zeros_like(asked)
+    known[::_COARSE, ::_COARSE] = asked[::_COARSE, ::_COARSE]
+    found, step = met(known), _COARSE
+    while step > 1:
+        step //= 2
+        rest = np.zeros_like(asked)
+        rest[::step, ::step] = asked[::step, ::step] & ~known[::step, ::step]
+        around = np.ones((2 * step + 1, 2 * step + 1), np.uint8)
+        some, none = (cv2.dilate(one.view(np.uint8), around) > 0 for one in (found, known & ~found))
+        found |= (rest & some & ~none) | met(rest & (some == none))
+        known |= rest
+    return found
 
 
 def may_be_wrong(rig: Rig) -> int:

@@ -159,12 +159,13 @@ def lines_that_meet(
 
 
 @compiled
-def _room(x: float, y: float, z: float, own: int, first: int, views: PackedViews, others: Others) -> tuple[float, int]:
-    """Return how many mm a point can move at least before it belongs to the hull of the views other than ``own``.
+def _room(point: Floats, d: Floats, own: int, first: int, views: PackedViews, others: Others) -> tuple[float, int]:
+    """Return how many mm a point can move at least along a line before it belongs to the hull of the other views.
 
-    0: it may belong to it within any step; negative: it does. Views are asked from ``first`` on until enough have it
-    outside; the last of these is returned, too.
+    0: it may belong to it within any step; negative: it does. ``own``: the view whose line it is, of direction ``d``.
+    Views are asked from ``first`` on until enough have it outside; the last of these is returned, too.
     """
+    x, y, z = point[0], point[1], point[2]
     inside, outside = 0, 0
     least = np.inf
     count = views.rows.shape[0]
@@ -190,11 +191,16 @@ def _room(x: float, y: float, z: float, own: int, first: int, views: PackedViews
         if away == 0.0:
             inside += 1
             continue
-        distance = np.sqrt((x - row[CENTRE_X]) ** 2 + (y - row[CENTRE_Y]) ** 2 + (z - row[CENTRE_Z]) ** 2)
-        # The image speed is its gain over the distance, which shrinks at most by what the point moves; pixels are
-        # as large as one, and half of it may be missing.
+        # A camera sees the point move by its gain times the angle: as fast as it would move across the line of sight
+        # at this distance, times the sine between the lines, and faster as it comes nearer. Pixels are as large as
+        # one, and half of it may be missing.
         free = max(away - 1.0, 0.0)
-        least = min(least, distance * free / (views.gains[view] + free))
+        a, b, c = x - row[CENTRE_X], y - row[CENTRE_Y], z - row[CENTRE_Z]
+        square = a * a + b * b + c * c
+        along = a * d[0] + b * d[1] + c * d[2]
+        across = np.sqrt(max(square - along * along, 1e-6 * square))
+        move = square * free / (views.gains[view] * across)
+        least = min(least, move / (1.0 + 2.0 * move / np.sqrt(square)))
         outside += 1
         if outside > others.tolerated:
             return least, view  # one of those must come inside first
@@ -218,7 +224,7 @@ def _follow(
     met = np.zeros(asked.shape, np.bool_)
     low, high = within
     last, first = -1.0, 0
-    d = np.empty(3)
+    d, point, ends = np.empty(3), np.empty(3), np.empty(2)
     for row in range(asked.shape[0]):
         p = (corner[0] + row * spacing) / _LATTICE_PX
         i = min(int(p), lattice.shape[0] - 2)
@@ -241,16 +247,23 @@ def _follow(
                     far = -1.0
             if not far < np.inf:  # a lens has no line there
                 continue
-            # Where the neighbour met the hull first, then from the near end on.
-            depth = last if near < last < far else near
-            for turn in range(int(max(far - near, 0.0) / step) + 2):
-                if depth > far:
-                    break
-                x, y, z = origin[0] + depth * d[0], origin[1] + depth * d[1], origin[2] + depth * d[2]
-                room, first = _room(x, y, z, own, first, views, others)
+            # From where the neighbour met the hull to both sides in turn.
+            ends[0] = ends[1] = last if near < last < far else 0.5 * (near + far)
+            for turn in range(2 * (int(max(far - near, 0.0) / step) + 1)):
+                side = turn % 2
+                depth = ends[side]
+                if (depth > far) if side == 0 else (depth < near):
+                    continue
+                for axis in range(3):
+                    point[axis] = origin[axis] + depth * d[axis]
+                room, first = _room(point, d, own, first, views, others)
                 if room < 0:
                     met[row, column] = True
                     last = depth
                     break
-                depth = near if turn == 0 and depth == last else depth + max(step, room)
+                ends[side] += max(step, room) * (1 - 2 * side)
+                if turn == 0:
+                    ends[1] -= max(step, room)
+                if ends[0] > far and ends[1] < near:
+                    break
     return met
