@@ -27,7 +27,7 @@ from capture.hull.scales import view_scales
 __all__ = ["ALL_OTHERS", "Others", "PackedViews", "Scene", "lines_that_meet", "outline_box"]
 
 #: Lines of sight are followed in steps of this many pixels at least.
-_STEP_PX = 2.0
+_STEP_PX = 3.0
 #: Lines are known exactly for every so many pixels, and interpolated between: lenses are smooth.
 _LATTICE_PX = 16
 #: OpenCV's distances are right to this share.
@@ -159,19 +159,19 @@ def lines_that_meet(
 
 
 @compiled
-def _room(point: Floats, d: Floats, own: int, first: int, views: PackedViews, others: Others) -> tuple[float, int]:
+def _room(point: Floats, d: Floats, own: int, ask: Ints, views: PackedViews, others: Others) -> float:
     """Return how many mm a point can move at least along a line before it belongs to the hull of the other views.
 
     0: it may belong to it within any step; negative: it does. ``own``: the view whose line it is, of direction ``d``.
-    Views are asked from ``first`` on until enough have it outside; the last of these is returned, too.
+    Views are asked until enough have it outside, the two of ``ask`` first; those two are put there for the next point.
     """
     x, y, z = point[0], point[1], point[2]
     inside, outside = 0, 0
     least = np.inf
-    count = views.rows.shape[0]
-    for turn in range(count):
-        view = first + turn if first + turn < count else first + turn - count
-        if view == own:
+    early, late = ask[0], ask[1]
+    for turn in range(views.rows.shape[0] + 2):
+        view = early if turn == 0 else late if turn == 1 else turn - 2
+        if view == own or (turn == 1 and late == early) or (turn > 1 and (view == early or view == late)):
             continue
         row, place = views.rows[view], views.layout[view]
         u, v = project_point(row, x, y, z)
@@ -201,10 +201,11 @@ def _room(point: Floats, d: Floats, own: int, first: int, views: PackedViews, ot
         across = np.sqrt(max(square - along * along, 1e-6 * square))
         move = square * free / (views.gains[view] * across)
         least = min(least, move / (1.0 + 2.0 * move / np.sqrt(square)))
+        ask[min(outside, 1)] = view
         outside += 1
         if outside > others.tolerated:
-            return least, view  # one of those must come inside first
-    return -1.0 if inside >= others.needed else 0.0, first
+            return least  # one of those must come inside first
+    return -1.0 if inside >= others.needed else 0.0
 
 
 @compiled
@@ -223,7 +224,7 @@ def _follow(
     """Follow the lines through the pixels asked (h, w) ``within`` two corners of a box."""
     met = np.zeros(asked.shape, np.bool_)
     low, high = within
-    last, first = -1.0, 0
+    last, ask = -1.0, np.zeros((2, 2), np.int64)
     d, point, ends = np.empty(3), np.empty(3), np.empty(2)
     for row in range(asked.shape[0]):
         p = (corner[0] + row * spacing) / _LATTICE_PX
@@ -256,7 +257,7 @@ def _follow(
                     continue
                 for axis in range(3):
                     point[axis] = origin[axis] + depth * d[axis]
-                room, first = _room(point, d, own, first, views, others)
+                room = _room(point, d, own, ask[side], views, others)
                 if room < 0:
                     met[row, column] = True
                     last = depth
