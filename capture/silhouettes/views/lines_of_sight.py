@@ -171,7 +171,7 @@ def _room(point: Floats, d: Floats, own: int, ask: Ints, views: PackedViews, oth
     early, late = ask[0], ask[1]
     for turn in range(views.rows.shape[0] + 2):
         view = early if turn == 0 else late if turn == 1 else turn - 2
-        if view == own or (turn == 1 and late == early) or (turn > 1 and (view == early or view == late)):
+        if view == own or (turn == 1 and late == early) or (turn > 1 and view in (early, late)):
             continue
         row, place = views.rows[view], views.layout[view]
         u, v = project_point(row, x, y, z)
