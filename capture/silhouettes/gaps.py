@@ -3,9 +3,8 @@
 A bald patch, an ear before the body, a back in the shade of the subject itself look like ground, lit or in shade. Where
 a line of sight passes through the inside of what the other views show, clear of the floor, the subject is in its way.
 But the hull of few views is larger than the subject; so the image has its say as well: what lies in the hull is
-regained where it stands out from how the ground is lit, and else where it differs from the ground and the silhouette is
-on both sides of it; and the silhouette must hold most of the rim of what is regained. A hole through which the ground
-shows as it is stays open.
+regained where it stands out from how the ground is lit, with the narrow gaps between that and the silhouette; and the
+silhouette must hold most of the rim of what is regained. A hole through which the ground shows as it is stays open.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from capture.silhouettes.doubts import Doubt, standing_out
 
 __all__ = ["enclosed", "without_gaps"]
 
-#: Gaps up to twice this share of the silhouette's size (root of its area) have the silhouette on both sides.
+#: Gaps up to twice this share of the silhouette's size (root of its area) are narrow.
 _NARROW = 0.07
 #: A hole is closed if this share of it lies in the others' hull, and if it differs from the ground in more than half.
 _COVERED, _DIFFERING = 0.9, 0.5
@@ -49,7 +48,8 @@ def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: P
     differs = cv2.blur(doubt.plain, (3, 3))[here] >= doubt.low
     body = _closed(body, inside, differs)
     radius = max(2.0, _NARROW * float(np.sqrt(np.count_nonzero(found))))
-    more = body | found | (_closing(found | body, radius) & inside & differs)
+    between = _closing(found | body, radius) & ~_closing(body, radius)
+    more = body | found | (between & inside & differs)
     out = mask.copy()
     out[here] = _closed(body | _held(more, body), inside, differs)
     return out

@@ -204,7 +204,7 @@ def _room(point: Floats, d: Floats, own: int, ask: Ints, views: PackedViews, oth
         ask[min(outside, 1)] = view
         outside += 1
         if outside > others.tolerated:
-            return least  # one of those must come inside first
+            return float(least)  # one of those must come inside first
     return -1.0 if inside >= others.needed else 0.0
 
 
