@@ -325,9 +325,12 @@ def test_gltf_bones_carry_the_surface(finished: Path, tmp_path: Path) -> None:
     assert gltf.scenes[0].extras["frames"] == list(range(6))
 
 
-def test_opensim_reads_model_markers_and_motion(finished: Path, tmp_path: Path) -> None:
+def test_opensim_reads_model_markers_and_motion(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """OpenSim's own library puts its markers where ours are: residuals within 0.01 mm of those in skeleton.h5."""
-    opensim = pytest.importorskip("opensim", reason="needs the 280 MB of OpenSim: pip install opensim")
+    monkeypatch.chdir(tmp_path)  # it writes a log into the folder it is imported from
+    opensim = pytest.importorskip("opensim", reason="OpenSim has wheels for some systems only: pip install opensim")
     assert main(["export", str(finished), str(tmp_path / "m.osim")]) == 0
     opensim.Logger.setLevelString("error")
     model = opensim.Model(str(tmp_path / "m.osim"))
@@ -366,6 +369,17 @@ def test_movement_takes_the_data_set(finished: Path, tmp_path: Path) -> None:
     speed = compute_speed(dataset.position).isel(individuals=0).values
     wanted = np.linalg.norm(np.gradient(found.landmarks, 1 / found.rate_hz, axis=0), axis=2)
     np.testing.assert_allclose(speed, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_sleap_anipose_projects_the_points_with_the_rig_as_we_do(finished: Path, tmp_path: Path) -> None:
+    """The file of points and rig.toml, both as they are, in sleap-anipose; it wants an old OpenCV, hence not in CI."""
+    other = pytest.importorskip("sleap_anipose", reason="needs an OpenCV of its own: pip install sleap-anipose")
+    assert main(["export", str(finished), str(tmp_path / "points.h5")]) == 0
+    found, rig = load_findings(load_recording(finished)).skeleton, load_recording(finished).need_rig()
+    assert found is not None
+    theirs = other.reproject(str(tmp_path / "points.h5"), str(finished / "rig.toml"))
+    for camera, pixels in zip(rig, theirs, strict=True):
+        np.testing.assert_allclose(pixels[:, 0], camera.project(found.landmarks), atol=0.01)
 
 
 def test_the_viewer_draws_every_layer(finished: Path) -> None:
