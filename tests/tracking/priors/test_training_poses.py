@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.io
+from motion_examples import body_as_motion_file
 
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import (
     RigidTransform,
-    quaternion_from_rotation,
     rotation_from_vector,
     vector_from_rotation,
 )
@@ -170,30 +170,6 @@ def test_attachment_by_name():
         attach_quads_by_name(RIG, HUMAN, table | {"waist": ["head", "pelvis"]})
     with pytest.raises(InputError, match="unknown joint 'tail'"):
         attach_quads_by_name(RIG, HUMAN, table | {"waist": ["tail"]})
-
-
-def body_as_motion_file(pose):
-    """The built-in human's own poses as a y-up file with CMU names, for a round trip."""
-    to_file = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    world = to_file @ pose.rotations @ to_file.T
-    parents = HUMAN.parents
-    local = np.stack(
-        [world[:, j] if p < 0 else np.swapaxes(world[:, p], -1, -2) @ world[:, j] for j, p in enumerate(parents)],
-        axis=1,
-    )
-    offsets = np.array([joint.offset for joint in HUMAN.joints]) @ to_file.T
-    tips = np.full((len(parents), 3), np.nan)
-    for side in ("left", "right"):
-        joint, tip = HUMAN.point(f"{side}_finger_tip")
-        tips[joint] = tip @ to_file.T
-        joint, tip = HUMAN.point(f"{side}_toe_tip")
-        tips[joint] = tip @ to_file.T
-    shifts = np.zeros((len(pose), len(parents), 3))
-    shifts[:, 0] = pose.positions[:, 0] @ to_file.T - offsets[0]
-    names = [HUMAN_SEGMENTS[name].joints[0] for name in HUMAN.joint_names]
-    return JointMotion(
-        tuple(names), tuple(int(p) for p in parents), offsets, tips, shifts, quaternion_from_rotation(local), 120.0
-    )
 
 
 def test_own_motion_comes_back_through_a_file():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from skeleton.analysis.humaneva import MARKERS, truth_from_points
-from tracking.priors.cmu import HELD_OUT, load_cmu
+from tracking.priors.cmu import HELD_OUT, CmuTable, load_cmu
 from vivarig.cli import main
+from vivarig.commands import evaluate
 from vivarig.evaluation.humaneva_like import ACTIONS, RENDERED, action_motion, plug_in_gait_points
 from vivarig.evaluation.humaneva_runs import ActionScores, table_lines, table_numbers
 
@@ -36,6 +37,24 @@ def test_options_of_other_scores_are_refused(tmp_path: Path, capsys: pytest.Capt
     assert "--pck is not for --humaneva-like" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path), "--humaneva-like", str(tmp_path)]) == 2
     assert "no such file; give the folder of the CMU table" in capsys.readouterr().err
+
+
+@pytest.mark.realdata
+def test_the_command_runs_every_action(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The films, 1,200 frames that take an hour to make and to track, are left out; the rest is the command's own."""
+    asked = []
+
+    def scored(table: CmuTable, name: str, folder: Path, run: object, **options: object) -> ActionScores:
+        assert ACTIONS[name].clip in table.clips and callable(run)
+        asked.append((name, folder))
+        return ActionScores(np.full(300, 12.5), np.ones(300, bool))
+
+    monkeypatch.setattr(evaluate, "run_action", scored)
+    assert main(["evaluate", str(tmp_path / "he_like"), "--humaneva-like", str(shared_data / "cmu")]) == 0
+    said = capsys.readouterr().out
+    assert asked == [(name, tmp_path / "he_like") for name in ACTIONS] and said.count("1-300 12.5") == len(ACTIONS)
 
 
 @pytest.mark.realdata

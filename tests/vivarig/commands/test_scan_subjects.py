@@ -7,6 +7,7 @@ part in it. The meshes of the sequence are shuffled, so that nothing but their s
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -19,10 +20,16 @@ from skeleton.actors.actor import Actor, sample_actor
 from skeleton.motions import make_motion
 from tracking.priors.files import load_prior, save_prior
 from tracking.priors.key_poses import load_key_poses
+from tracking.subjects.mesh_files import UPRIGHT
 from tracking.subjects.subject import load_subject
 from vivarig.cli import main
 
 FRAMES = 3
+
+
+def y_up(vertices: np.ndarray) -> np.ndarray:
+    """Return points as a program with y up writes them."""
+    return np.asarray(vertices @ UPRIGHT["y"])
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +43,14 @@ def mouse(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Actor, np.nda
     (place / "meshes").mkdir()
     for frame, vertices in enumerate(skin[1:]):
         shuffle = rng.permutation(len(vertices))
-        mesh = trimesh.Trimesh(vertices[shuffle] / 10.0, np.argsort(shuffle)[actor.faces], process=False)
+        mesh = trimesh.Trimesh(y_up(vertices[shuffle]) / 10.0, np.argsort(shuffle)[actor.faces], process=False)
         mesh.export(place / "meshes" / f"mesh_{frame}.ply")
-    trimesh.Trimesh(skin[0], actor.faces, process=False).export(place / "scan.ply")
+    trimesh.Trimesh(y_up(skin[0]) / 1000.0, actor.faces, process=False).export(place / "scan.ply")
     words = ["subject", str(place / "m11"), "--body", "mouse", "--mesh", str(place / "scan.ply")]
+    words += ["--unit-mm", "1000", "--up", "y"]
     assert main([*words, "--json", str(place / "subject.json")]) == 0
     meshes = ["track", "--meshes", str(place / "meshes"), "--unit-mm", "10", "--subject", str(place / "m11")]
+    meshes += ["--up", "y"]
     assert main([*meshes, "--scale", "1", "-o", str(place / "walk"), "--rate-hz", "30"]) == 0
     return place, actor, skin
 
@@ -74,6 +83,17 @@ def test_shuffled_meshes_are_tracked(mouse: tuple[Path, Actor, np.ndarray]) -> N
     # Median 1.3 mm on a body of 95 mm; a leg hidden behind the other may stand wrong in a frame.
     assert np.median(off) < 2.5 and off.mean() < 4.0
     assert np.linalg.norm(vertices - skin[1:], axis=2).mean() < 4.0
+
+
+def test_a_mesh_is_tracked_by_its_hull(mouse: tuple[Path, Actor, np.ndarray]) -> None:
+    place, actor, skin = mouse
+    (place / "one").mkdir()
+    shutil.copy(place / "meshes" / "mesh_0.ply", place / "one")
+    words = ["track", "--meshes", str(place / "one"), "--unit-mm", "10", "--up", "y", "--subject", str(place / "m11")]
+    assert main([*words, "--scale", "1", "--data", "hull", "-o", str(place / "by_hull")]) == 0
+    with h5py.File(place / "by_hull" / "results" / "track.h5") as file:
+        off = np.linalg.norm(file["markers"][0] - skin[1, actor.marker_vertices], axis=1)
+    assert np.median(off) < 4.0
 
 
 def test_the_skeleton_follows_and_all_is_exported(mouse: tuple[Path, Actor, np.ndarray]) -> None:

@@ -32,14 +32,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Subject]:
     fat = resized(subject.cage_rig, thick)
     for number, vector in enumerate(subject.prior.training_poses[[0, 40, 80]]):
         pose = QuadPose(*subject.prior.chart.from_vector(RigidTransform(np.eye(3), np.array([5.0, 2.0, 9.0])), vector))
-        mesh = trimesh.Trimesh(fat.deform(subject.template.binding, pose), subject.template.faces, process=False)
+        x, y, z = fat.deform(subject.template.binding, pose).T
+        mesh = trimesh.Trimesh(np.stack([x, z, -y], axis=1), subject.template.faces, process=False)  # y up
         mesh.export(folder / "meshes" / f"key_{number}.ply")
     return folder, subject
 
 
 def test_meshes_teach_a_subject(place: tuple[Path, Subject]) -> None:
     folder, subject = place
-    words = ["train", "--meshes", str(folder / "meshes"), "--subject", str(folder / "m7"), "--latent", "2"]
+    words = ["train", "--meshes", str(folder / "meshes"), "--subject", str(folder / "m7"), "--up", "y"]
+    words += ["--latent", "2"]
     assert main([*words, "-o", str(folder / "knows"), "--json", str(folder / "numbers.json")]) == 0
     numbers = json.loads((folder / "numbers.json").read_text())
     known = load_subject(str(folder / "knows"))

@@ -13,6 +13,7 @@ import pytest
 from small_recordings import cut_recording, differences
 
 from calibration.foundation.errors import InputError
+from vivarig.cli import main
 from vivarig.pipeline import RunOptions, cluster, run_recording, tasks
 from vivarig.pipeline.cluster import ClusterTrust, DaskWorkers, run_on_cluster
 
@@ -54,6 +55,8 @@ def test_parts_of_two_recordings_on_two_workers_one_of_which_dies(
 
         monkeypatch.setattr(DaskWorkers, "submit", deadly)
         outcomes = run_on_cluster([*targets, tmp_path / "none"], UNTIL, address=local.scheduler_address)
+        another = str(copies(finished, tmp_path / "more", 1)[0])
+        assert main(["run", another, "--cluster", local.scheduler_address, "--until", "silhouettes"]) == 0
     assert victims
     assert "no such file" in str(outcomes[tmp_path / "none"])
     for target in targets:
@@ -77,7 +80,7 @@ def certificates(folder: Path) -> Path:
 def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (target,) = copies(finished, tmp_path, 1)
+    target, another = copies(finished, tmp_path, 2)
     ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
     names = {"ca_file": "ca.pem", "scheduler_cert": "cert.pem", "scheduler_key": "key.pem", "worker_cert": "cert.pem",
              "worker_key": "key.pem", "client_cert": "cert.pem", "client_key": "key.pem"}  # fmt: skip
@@ -93,6 +96,8 @@ def test_a_scheduler_with_certificates_is_used_and_others_are_not_let_in(
             patched.setattr(cluster, "_PATIENCE_S", 5.0)  # of one that never comes in
             run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(others))
         outcomes = run_on_cluster([target], UNTIL, address=address, trust=ClusterTrust(ours))
+        words = ["--cluster", address, "--cluster-security", str(ours), "--until", "silhouettes"]
+        assert main(["run", str(another), *words]) == 0 and (another / "results" / "silhouettes.h5").is_file()
     assert isinstance(outcomes[target], list), outcomes[target]
     assert not differences(target, finished)
 
