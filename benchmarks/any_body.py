@@ -24,6 +24,7 @@ from scipy.spatial import cKDTree
 from benchmarks.animals.drawn_animals import ANIMALS, drawn_plan, moving_drawn
 from benchmarks.animals.moving_skin import MovingSkin
 from benchmarks.animals.rat import moving_rat
+from benchmarks.crane.runs import one_thread
 from benchmarks.crane.sequence import data_folder
 from calibration.foundation.arrays import Floats
 from tracking.adapting.scale_search import make_solver
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of shared data (default: $VIVARIG_DATA)")
     parser.add_argument("--keep", type=Path, help="folder to leave the subjects in")
     args = parser.parse_args()
+    one_thread()
     data = args.data or data_folder()
     result: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:

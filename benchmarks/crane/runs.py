@@ -45,6 +45,7 @@ __all__ = [
     "crane_observations",
     "crane_subjects",
     "make_crane_subject",
+    "one_thread",
     "run_case",
     "run_cases",
 ]

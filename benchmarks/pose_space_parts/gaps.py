@@ -7,8 +7,9 @@ import time
 import numpy as np
 
 from benchmarks.pose_space_parts.clips import Clip, load_clip, without_hands
-from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
+from calibration.geometry.transforms import vector_from_rotation
 from skeleton.pose_spaces.gap_filling import Motion, fill_gaps, gap_process, learn_gap_model
+from skeleton.pose_spaces.gap_mixing import bent_and_straight
 from skeleton.pose_spaces.posing import HandleSet
 from skeleton.pose_spaces.rotation_tree import place_rotations
 from skeleton.pose_spaces.seen_points import with_seen_points
@@ -19,21 +20,6 @@ WALKS, FAST = ("07_01", "07_02", "08_01", "35_01"), ("17_10", "85_12")
 def _turns(truth: np.ndarray, shown: np.ndarray) -> np.ndarray:
     """Rotation vectors (g, J - 1, 3) from true to shown rotations, without the root, degrees."""
     return np.degrees(vector_from_rotation(np.swapaxes(truth, -1, -2) @ shown))[:, 1:]
-
-
-def _interpolated(rotations: np.ndarray, gap: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Linear and cubic Hermite interpolation of rotation vectors from the frame before the gap."""
-    first, stop = gap
-    base = rotations[first - 1]
-    around = vector_from_rotation(np.swapaxes(base, -1, -2) @ rotations[[first - 2, first - 1, stop, stop + 1]])
-    count = stop - first + 1
-    s = (np.arange(1, count) / count)[:, None, None]
-    low, high = around[1], around[2]
-    out, back = (around[1] - around[0]) * count, (around[3] - around[2]) * count
-    straight = low + (high - low) * s
-    bent = (2 * s**3 - 3 * s**2 + 1) * low + (s**3 - 2 * s**2 + s) * out + (3 * s**2 - 2 * s**3) * high
-    bent = bent + (s**3 - s**2) * back
-    return base @ rotation_from_vector(straight), base @ rotation_from_vector(bent)
 
 
 def _one(clip: Clip, gap: tuple[int, int], seen: bool, rng: np.random.Generator) -> dict[str, object]:
@@ -50,7 +36,7 @@ def _one(clip: Clip, gap: tuple[int, int], seen: bool, rng: np.random.Generator)
     out["gp"] = errors
     out["score"] = np.abs(errors) / np.maximum(np.degrees(sigma[:, 1:]), 1e-9)
     out["moved"] = sigma[:, 1:] > 0
-    linear, hermite = _interpolated(clip.rotations, gap)
+    hermite, linear = bent_and_straight(clip.rotations, gap)
     out["linear"], out["hermite"] = _turns(truth, linear), _turns(truth, hermite)
     if seen:
         places = place_rotations(clip.tree, truth, clip.root[slice(*gap)]).positions

@@ -3,13 +3,14 @@
 Channels are the coordinates of a pose space learnt from the known frames, and the root's place and turn. Modes of alike
 size share a kernel (`skeleton.pose_spaces.time_kernels`), found by likelihood around the gaps; every known frame near
 a gap is a condition, and so is what of the body is still seen inside it (`skeleton.pose_spaces.seen_points`). Kriging
-after Courty 2013; the mean is what to show, samples are motions that might have been.
+after Courty 2013; the mean is what to show, samples are motions that might have been. Where simple interpolation of a
+joint does better in gaps made on purpose, the mean is drawn to it (`skeleton.pose_spaces.gap_mixing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
+from skeleton.pose_spaces.gap_mixing import can_be_mixed, learn_mixture, mixed_rotations
 from skeleton.pose_spaces.principal_geodesics import PoseSpace, learn_pose_space
 from skeleton.pose_spaces.time_kernels import (
     Conditioned,
@@ -38,8 +40,8 @@ _REACH_S, _MOST = 3.4, 220
 #: Standard deviations against those of the likeliest kernel, which fast stretches set: with 1, 77 to 87 % of the errors
 #: are within 1 sigma. Chosen on CMU subjects 02, 05 and 09; no clip that is scored is of them.
 _CALM = 0.75
-#: Gaps around which kernels are learnt.
-_LOOKS = 4
+#: Gaps around which kernels are learnt, and lengths of gaps for which mixtures are.
+_LOOKS, _LENGTHS = 4, 3
 
 
 class Motion(NamedTuple):
@@ -57,12 +59,14 @@ class GapModel(NamedTuple):
         groups: columns of each group of pose coordinates; the last group is the root's six numbers.
         kernels: a kernel for each group.
         rate_hz: frames per second.
+        mixtures: weights (J, 3) of the processes' mean and of two interpolations, by the length of the gap.
     """
 
     space: PoseSpace
     groups: tuple[Ints, ...]
     kernels: tuple[TimeKernel, ...]
     rate_hz: float
+    mixtures: dict[int, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +125,24 @@ def learn_gap_model(
         values[near] = channels
         stretches.append(values)
     kernels.append(_likeliest(stretches[0], known, rate_hz, looks[:1], period))
-    return GapModel(space, (*groups, np.arange(6)), tuple(kernels), rate_hz)
+    plain = GapModel(space, (*groups, np.arange(6)), tuple(kernels), rate_hz, {})
+    return plain._replace(mixtures=_mixtures(plain, motion, known, gaps))
+
+
+def _mixtures(model: GapModel, motion: Motion, known: Bools, gaps: Sequence[tuple[int, int]]) -> dict[int, Floats]:
+    """Learn the mixtures for the shortest, a middle and the longest gap."""
+
+    def predict(hidden: Bools, gap: tuple[int, int]) -> Floats:
+        return gap_process(model, motion, hidden, gap).shown()[0]
+
+    lengths = sorted({stop - first for first, stop in gaps})
+    some = {lengths[i] for i in np.linspace(0, len(lengths) - 1, _LENGTHS).round().astype(int)}
+    return {
+        length: learn_mixture(
+            predict, motion.rotations, known, [gap for gap in gaps if gap[1] - gap[0] == length], model.rate_hz
+        )
+        for length in sorted(some)
+    }
 
 
 def _near(known: Bools, gap: tuple[int, int], rate_hz: float) -> Ints:
@@ -285,4 +306,21 @@ def gap_process(model: GapModel, motion: Motion, known: Bools, gap: tuple[int, i
         columns = group if number < len(model.groups) - 1 else space.modes + group
         part = condition(kernel, frames / rate, values[:, columns], wanted / rate)
         parts.append(part._replace(scale=_CALM**2 * part.scale))
-    return GapProcess(model, tuple(parts), levels, base)
+    process = GapProcess(model, tuple(parts), levels, base)
+    # Frames that are known after all are met, not mixed.
+    if model.mixtures and can_be_mixed(known, gap) and not known[first:stop].any():
+        return _mixed(process, motion, gap)
+    return process
+
+
+def _mixed(process: GapProcess, motion: Motion, gap: tuple[int, int]) -> GapProcess:
+    """Draw the means of the pose coordinates to the mixture for gaps of this length; the root stays."""
+    model = process.model
+    length = min(model.mixtures, key=lambda other: abs(other - (gap[1] - gap[0])))
+    rotations = mixed_rotations(process.shown()[0], motion.rotations, gap, model.mixtures[length])
+    coordinates = model.space.coordinates(rotations) - process.levels[:, : model.space.modes]
+    poses = [
+        part._replace(mean=coordinates[:, group])
+        for part, group in zip(process.parts[:-1], model.groups[:-1], strict=True)
+    ]
+    return replace(process, parts=(*poses, process.parts[-1]))
