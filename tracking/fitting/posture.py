@@ -20,7 +20,6 @@ from itertools import pairwise
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from tracking.fitting.settings import COMMON
 from tracking.fitting.stance import Stance, stance_of
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.terms.energy import System
@@ -97,27 +96,30 @@ class Posture:
         """Sine (n,) of the inclination of the spine's quads."""
         return np.asarray(self._axes(pose, self.level)[:, :, 1] @ self.up)
 
-    def add_to(self, system: System, pose: QuadPose) -> None:
-        """Hold left and right of the spine level, the head too, the spine untwisted and the hind feet under it."""
+    def add_to(self, system: System, pose: QuadPose, say: float) -> None:
+        """Hold left and right of the spine level, the head too, the spine untwisted and the hind feet under it.
+
+        ``say`` is by how much the outlines err together, beyond what the energy takes for one sample.
+        """
         across = self._axes(pose, self.level)[:, :, 1]
         sines = across @ self.up
-        roots = COMMON / ((1.0 + (sines / LYING) ** 2) * self.sway)
+        roots = say / ((1.0 + (sines / LYING) ** 2) * self.sway)
         # An axis a turned by w moves by w x a, upwards by w . (a x up).
         rows = roots[:, None] * np.cross(across, self.up)
         for quad, row, residual in zip(self.level, rows, roots * sines, strict=True):
             system.add_rows([(_turn(quad), row[None])], residual[None])
         ahead = self.axes(pose, self.head)[:, 0]
         sine = ahead @ self.up
-        root = COMMON / ((1.0 + (sine / LYING) ** 2) * PITCH)
+        root = say / ((1.0 + (sine / LYING) ** 2) * PITCH)
         system.add_rows([(_turn(self.head), root * np.cross(ahead, self.up)[None])], root * sine[None])
         for first, second in self.twisted:
             here, there = self._axes(pose, (first, second))
             row = 0.5 * (np.cross(there[:, 1], here[:, 2]) + np.cross(here[:, 1], there[:, 2]))
             sine = 0.5 * (there[:, 1] @ here[:, 2] - here[:, 1] @ there[:, 2])
-            root = COMMON / ((1.0 + (sine / LYING) ** 2) * TWIST)
+            root = say / ((1.0 + (sine / LYING) ** 2) * TWIST)
             system.add_rows([(_turn(second), root * row[None]), (_turn(first), -root * row[None])], root * sine[None])
         if self.stance is not None:
-            self.stance.add_to(system, pose)
+            self.stance.add_to(system, pose, say)
 
     def _axes(self, pose: QuadPose, quads: tuple[int, ...]) -> Floats:
         """(n, 3, 3) where ahead, left and up of the body at rest point in some quads: columns."""

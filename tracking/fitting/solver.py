@@ -19,7 +19,7 @@ from tracking.fitting.joint_fit import FrameBlock, MarkRows
 from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.point_fit import moved
 from tracking.fitting.posture import posture_of
-from tracking.fitting.settings import Settings
+from tracking.fitting.settings import COMMON, Settings
 from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation
 from tracking.priors.prior import Prior, require_rig
@@ -41,6 +41,8 @@ MANY = 1000
 """More training poses than these were captured."""
 MADE_UP = 0.3
 """Weight of the neighbours' Gaussians where training poses were made up: they are too alike."""
+LEAST_SAY = 0.3
+"""Say of posture where outlines fit as well as outlines can."""
 PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 POINT_COST = 0.01
@@ -488,10 +490,15 @@ class FrameSolver:
             length=settings.length / unit,
             twist=settings.twist / unit,
         ).add_to(system.hessian, system.gradient)
-        if self.posture is not None:
-            self.posture.add_to(system, pose)
         residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
+        if self.posture is not None:
+            self.posture.add_to(system, pose, self._erring(residual))
         return Evaluation(system, residual, at.variance, departure)
+
+    def _erring(self, residual: float) -> float:
+        """By how much outlines err together, at most `COMMON`: what is left of them tells, over what is expected."""
+        expected = self.settings.contour_sigma * self.unit
+        return float(np.clip(residual / expected, LEAST_SAY, COMMON)) if np.isfinite(residual) else COMMON
 
     def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
