@@ -41,8 +41,8 @@ MANY = 1000
 """More training poses than these were captured."""
 MADE_UP = 0.3
 """Weight of the neighbours' Gaussians where training poses were made up: they are too alike."""
-LEAST_SAY = 0.3
-"""Say of posture where outlines fit as well as outlines can."""
+ERRING = (0.3, 2.0 * COMMON)
+"""Least and most by which outlines are taken to err together."""
 PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 POINT_COST = 0.01
@@ -253,6 +253,17 @@ class FrameSolver:
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales)
         return self._report(packed, pose, latent, last)
 
+    def sketch(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit:
+        """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price."""
+        packed = self._fine.matcher.pack(observation)
+        scales = [scale for scale in self.settings.robust if scale > self.settings.robust[-1]]
+        last: Evaluation | None = None
+        pose = start
+        for scale in scales:
+            last = self._evaluate(self._coarse, packed, pose, latent, scale)
+            pose, latent, _ = self._local_step(last, pose, latent, None)
+        return self._report(packed, pose, latent, last)
+
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
     ) -> tuple[Floats, Floats]:
@@ -299,7 +310,9 @@ class FrameSolver:
             )
         relative = matches.residuals / (scale * self.unit)
         if level.pale is not None:
-            relative[level.pale[matches.pairs[:, 0]] & (relative > 0)] /= PALE_SCALE
+            # Silhouettes that err more have lost more of the feet.
+            erring = max(self._erring(_rms(matches.residuals)), 1.0)
+            relative[level.pale[matches.pairs[:, 0]] & (relative > 0)] *= erring / PALE_SCALE
         robust = 1.0 / (1.0 + relative**2) ** 2
         root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
         root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
@@ -490,15 +503,18 @@ class FrameSolver:
             length=settings.length / unit,
             twist=settings.twist / unit,
         ).add_to(system.hessian, system.gradient)
-        residual = float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")
+        residual = _rms(residuals)
         if self.posture is not None:
             self.posture.add_to(system, pose, self._erring(residual))
         return Evaluation(system, residual, at.variance, departure)
 
     def _erring(self, residual: float) -> float:
-        """By how much outlines err together, at most `COMMON`: what is left of them tells, over what is expected."""
+        """By how much outlines err together beyond what the energy takes for one sample, told by what is left of them.
+
+        The larger their errors, over what is expected, the longer the stretches that share one: hence the square.
+        """
         expected = self.settings.contour_sigma * self.unit
-        return float(np.clip(residual / expected, LEAST_SAY, COMMON)) if np.isfinite(residual) else COMMON
+        return float(np.clip((residual / expected) ** 2, *ERRING)) if np.isfinite(residual) else COMMON
 
     def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
@@ -519,3 +535,8 @@ class FrameSolver:
             inner = at.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
             hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
         return hessian.astype(np.float32)
+
+
+def _rms(residuals: Floats) -> float:
+    """Root mean square, NaN of nothing."""
+    return float(np.sqrt(np.mean(residuals**2))) if len(residuals) else float("nan")

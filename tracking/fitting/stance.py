@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from calibration.geometry.transforms import cross_matrix
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.terms.energy import System
 
@@ -48,24 +49,24 @@ class Stance:
     left: Floats
     up: Floats
 
-    def add_to(self, system: System, pose: QuadPose, say: float) -> None:
+    def add_to(self, system: System, pose: QuadPose, erring: float) -> None:
         """Hold the feet softly under the body, and on the floor."""
         across, ahead = self._axes(pose)
         middle = pose.centres[list(self.hips)].mean(axis=0)
-        rows = say * np.stack([ahead / ALONG, across / ACROSS]) / self.length
-        upwards = say * self.up[None] / (HEIGHT * self.length)
+        rows = erring * np.stack([ahead / ALONG, across / ACROSS]) / self.length
+        upwards = erring * self.up[None] / (HEIGHT * self.length)
         for foot, side in zip(self.feet, (1.0, -1.0), strict=True):
             at = slice(6 * foot + 3, 6 * foot + 6)
             offset = self.length * (AHEAD * ahead + side * BESIDE * across)
             residual = rows @ (pose.centres[foot] - middle - offset)
-            root = 1.0 / (1.0 + residual @ residual / (say * FAR) ** 2)
+            root = 1.0 / (1.0 + residual @ residual / (erring * FAR) ** 2)
             # The place goes with the hips, and turns with the trunk about the vertical.
             parts = [(slice(6 * hip + 3, 6 * hip + 6), -0.5 * root * rows) for hip in self.hips]
-            turned = -root * (rows @ np.cross(self.up, offset))[:, None] * self.up
+            turned = -root * (rows @ (cross_matrix(self.up) @ offset))[:, None] * self.up
             parts += [(at, root * rows), (slice(6 * self.trunk, 6 * self.trunk + 3), turned)]
             system.add_rows(parts, root * residual)
             above = upwards @ (pose.centres[foot] - SOLE * self.length * self.up)
-            root = 1.0 / (1.0 + float(above @ above) / (say * FAR) ** 2)
+            root = 1.0 / (1.0 + float(above @ above) / (erring * FAR) ** 2)
             system.add_rows([(at, root * upwards)], root * above)
 
     def strain(self, pose: QuadPose) -> float:
@@ -84,7 +85,7 @@ class Stance:
         across = pose.rotations[self.trunk] @ self.left
         across = across - (across @ self.up) * self.up
         across = across / max(float(np.linalg.norm(across)), 1e-9)
-        return across, np.cross(across, self.up)
+        return across, across @ cross_matrix(self.up)
 
 
 def stance_of(rig: QuadRig, up: Floats) -> Stance:

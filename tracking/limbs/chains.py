@@ -48,6 +48,17 @@ class Limbs:
         by_limb = np.stack([share[:, self.of_quad == limb].sum(axis=1) for limb in range(len(self))], axis=1)
         return np.asarray(np.argmax(by_limb, axis=1), np.int64)
 
+    def of_markers(self, binding: Floats) -> Ints:
+        """Return the limb (P,) by which a point of the skin is judged: what a tail's root carries is the trunk's.
+
+        The rump goes with the trunk however the tail is bent.
+        """
+        owner = self.of_points(binding)
+        for limb, name in enumerate(self.names):
+            if name == "tail":
+                owner[self.nearest_quads(binding) == self.chains[limb][0]] = 0
+        return owner
+
     def _shares(self, binding: Floats) -> Floats:
         quads = len(self.of_quad)
         return np.asarray(np.abs(binding[:, : 4 * quads]).reshape(len(binding), quads, 4).sum(axis=2))

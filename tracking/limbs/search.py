@@ -39,6 +39,8 @@ APART = 100.0
 """Mean distance of a limb's quads from which on two places of it are clearly different, thousandths of the size."""
 MARKED = 100.0
 """Distance from a mark of a 2D point at which a pose loses half of what the mark is worth, thousandths."""
+LAST_STEPS = 3
+"""Steps that finish a sketch."""
 EMPTY = 60.0
 """Distance in empty air from which on a point is as bad as can be, thousandths of the size."""
 
@@ -126,22 +128,24 @@ class LimbSearch:
 
         Near 0, or below: a second place of the limb explains the silhouettes as well.
         """
+        count = len(self.evidence.limbs)
+        return np.array([np.nan, *(self.lead(observation, pose, limb) for limb in range(1, count))])
+
+    def lead(self, observation: Observation, pose: QuadPose, limb: int) -> float:
+        """The same of one limb."""
         limbs = self.evidence.limbs
         drawn = self.evidence.draw(observation, pose)
         seen = max(sum(view is not None for view in drawn), 1)
-        leads = np.full(len(limbs), np.nan)
-        for limb in range(1, len(limbs)):
-            chain, parent = limbs.chains[limb], int(limbs.parents[limb])
-            held = pose.rotations[parent]
-            rotations, centres = (values[::RIVALS] for values in self._known[limb])
-            turned = np.concatenate([pose.rotations[chain][None], held @ rotations])
-            moved = np.concatenate([pose.centres[chain][None], pose.centres[parent] + centres @ held.T])
-            kept = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1) > APART * self.evidence.solver.unit
-            kept[0] = True
-            score = self._scores(drawn, limb, turned[kept], moved[kept], 2) / seen
-            score -= self._strain(limb, pose, turned[kept])
-            leads[limb] = score[0] - score[1:].max() if len(score) > 1 else 1.0
-        return leads
+        chain, parent = limbs.chains[limb], int(limbs.parents[limb])
+        held = pose.rotations[parent]
+        rotations, centres = (values[::RIVALS] for values in self._known[limb])
+        turned = np.concatenate([pose.rotations[chain][None], held @ rotations])
+        moved = np.concatenate([pose.centres[chain][None], pose.centres[parent] + centres @ held.T])
+        kept = np.linalg.norm(moved - moved[0], axis=2).mean(axis=1) > APART * self.evidence.solver.unit
+        kept[0] = True
+        score = self._scores(drawn, limb, turned[kept], moved[kept], 2) / seen
+        score -= self._strain(limb, pose, turned[kept])
+        return float(score[0] - score[1:].max()) if len(score) > 1 else 1.0
 
     def _beside(self, pose: QuadPose, chain: Ints) -> tuple[Floats, Floats]:
         """Rotations (12, K, 3, 3) and centres (12, K, 3) of a limb turned a little about its root, and about its end.
@@ -204,7 +208,18 @@ class LimbSearch:
         prior = self.evidence.solver.prior
         return project_pose(prior, prior.chart.to_vector(pose.rotations, pose.centres)[1], starts=2, iterations=10)
 
-    def fit(self, observation: Observation, starts: list[QuadPose]) -> list[FrameFit]:
+    def fits(self, observation: Observation, starts: list[QuadPose]) -> list[FrameFit]:
         """Fit a frame anew from poses that differ in one limb."""
         solver = self.evidence.solver
         return [solver.fit(observation, start, self.latent_of(start), latent_steps=False) for start in starts]
+
+    def sketches(self, observation: Observation, starts: list[QuadPose]) -> list[FrameFit]:
+        """The same, coarsely."""
+        solver = self.evidence.solver
+        return [solver.sketch(observation, start, self.latent_of(start)) for start in starts]
+
+    def finished(self, observation: Observation, sketch: FrameFit) -> FrameFit:
+        """Fit a frame anew from a sketch of it."""
+        return self.evidence.solver.fit(
+            observation, sketch.pose, sketch.latent, latent_steps=False, last_steps=LAST_STEPS
+        )

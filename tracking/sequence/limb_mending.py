@@ -16,6 +16,7 @@ from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import LimbSearch
 from tracking.limbs.turned_in_place import pitch_lead, roll_lead
 from tracking.observations.contours import Observation
+from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import limits_of
 
 __all__ = ["LimbMender", "better"]
@@ -26,6 +27,8 @@ HIDE = 0.8
 """A second attempt at a limb shows at least this share of what was shown of it."""
 OWN = 0.3
 """Overlap that a limb of a rodent may cost to be explained better itself, of what it is explained better by."""
+LEAD = 0.06
+"""Lead of another place of a head that makes it twice as suspect."""
 LONGEST_WAIT = 15
 """Frames, at most, until a limb that was looked for in vain is looked for again."""
 WORSE = 1.5
@@ -39,11 +42,15 @@ def better(first: FrameFit, second: FrameFit) -> FrameFit:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What the silhouettes say of a fit's limbs: areas, and of their outlines the residual and weakness (L,), mm."""
+    """What the silhouettes say of a fit's limbs: areas, and of their outlines the residual and weakness (L,), mm.
+
+    ``rival`` is by how much the place of a rodent's head beats any other; 1 for people.
+    """
 
     sight: LimbSight
     residual: Floats
     weak: Floats
+    rival: float
 
 
 class LimbMender:
@@ -89,19 +96,30 @@ class LimbMender:
                 starts += self.search.propose(
                     observation, fit.pose, limb, HEAD_STARTS if limb == self._head else STARTS
                 )
-            best, shown = fit, self._shown(observation, fit, limb)
-            for trial in self.search.fit(observation, starts):
-                # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
-                if self._shown(observation, trial, limb) >= HIDE * shown:
-                    best = self._better(observation, best, trial, limb)
-            if best is not fit:
-                fit = best
+            found = self._found(observation, fit, limb, starts)
+            if found is not fit:
+                fit = found
                 bad = np.minimum(bad, self._badness(observation, fit))
             if anew:
                 in_vain = bad[limb] >= self._doubt
                 self._wait[limb] = min(2 * int(self._wait[limb]) + 1, LONGEST_WAIT) if in_vain else 0
                 self._left[limb], self._vain[limb] = self._wait[limb], bad[limb]
         return fit
+
+    def _found(self, observation: Observation, fit: FrameFit, limb: int, starts: list[QuadPose]) -> FrameFit:
+        """Return the best fit from some starts of a limb, or the one that is there."""
+        shown = HIDE * self._shown(observation, fit, limb)
+        # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
+        roughly = self._head is not None
+        best = None if roughly else fit
+        for trial in (self.search.sketches if roughly else self.search.fits)(observation, starts):
+            # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
+            if self._shown(observation, trial, limb) >= shown:
+                best = trial if best is None else self._better(observation, best, trial, limb)
+        if best is None or not roughly:
+            return best or fit
+        trial = self.search.finished(observation, best)
+        return self._better(observation, fit, trial, limb) if self._shown(observation, trial, limb) >= shown else fit
 
     def repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
         """Try contradicted limbs as they are in the frames beside, from both ends of a stretch; say if any improved."""
@@ -145,7 +163,9 @@ class LimbMender:
         """What is seen of a fit's limbs: judged once."""
         seen = self._known.get(fit)
         if seen is None:
-            seen = _Seen(self.evidence.sight(observation, fit.pose), *self.evidence.outlines(observation, fit.pose))
+            rival = 1.0 if self._head is None else self.search.lead(observation, fit.pose, self._head)
+            sight = self.evidence.sight(observation, fit.pose)
+            seen = _Seen(sight, *self.evidence.outlines(observation, fit.pose), rival)
             self._known[fit] = seen
         return seen
 
@@ -172,5 +192,8 @@ class LimbMender:
             np.maximum.at(bad, owner, 2.0 * self._doubt * np.nan_to_num(points.missed(observation.sightings, fit.pose)))
         if self._head is not None and fit.strain > 0:
             bad[self._head] += self._doubt * (1.0 + fit.strain / COST)
+        if self._head is not None and seen.rival < 0:
+            # Another place of the head explains the silhouettes better: it is looked for there.
+            bad[self._head] += self._doubt * (1.0 - seen.rival / LEAD)
         bad[0] = 0.0
         return np.asarray(bad)

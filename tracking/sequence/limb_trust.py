@@ -21,7 +21,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
-from tracking.sequence.trust import Reason, Trust
+from tracking.sequence.trust import POOR, Reason, Trust
 
 __all__ = ["PEOPLE", "RODENTS", "TURN", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
 
@@ -41,6 +41,9 @@ class Limits:
         ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
             fewer than two views show apart from the rest.
         search: share of these limits (the first and the third) from which on it is looked for.
+        poor: mean overlap of a frame below which all of it is doubtful. A rodent is small and furry, and silhouettes
+            lose its feet and ears: poses that were right had 0.76 to 0.87. What is wrong, the tests of its trunk and
+            limbs tell.
     """
 
     doubt: float
@@ -52,10 +55,11 @@ class Limits:
     ambiguous: float
     hidden_ambiguous: float
     search: float
+    poor: float
 
 
-PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0)
-RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75)
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0, POOR)
+RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75, 0.70)
 TURN = 0.005
 """Lead over itself turned in place, below which a rodent's roll or the pitch of its head is not known, in overlap."""
 LOSS = 0.25
@@ -64,6 +68,8 @@ SHOWN = 2.0
 """Views that show a limb apart from the rest, below which it is hidden."""
 UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
+CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
+"""Reasons that say that silhouettes contradict a limb."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 REACH = 250.0
@@ -152,10 +158,14 @@ def frames_with_limbs(
     A person's frame is trusted only if all limbs are. A rodent's limbs are under it as a rule: that some are not seen
     is said of them, and is no doubt about the frame unless the silhouettes contradict one. A doubt about the frame that
     no limb accounts for is about all limbs, and of a rodent any doubt about the frame is: its limbs are too small to
-    account for one; in a lost frame all are lost.
+    account for one, and hang on a trunk that is as large as all of them; in a lost frame all are lost.
     """
     trust, reason = trust.copy(), reason.copy()
     person = any(name.endswith("_arm") for name in names)
+    if limits_of(names) is RODENTS:
+        wrong = np.isin(limb_reason[:, :1], CONTRADICTED) & (limb_trust == int(Trust.TRUSTED))
+        limb_reason[wrong] = np.broadcast_to(limb_reason[:, :1], wrong.shape)[wrong]
+        limb_trust[wrong] = int(Trust.DOUBTFUL)
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)
     unaccounted = (worst == int(Trust.TRUSTED)) if person else np.ones(len(trust), np.bool_)

@@ -135,7 +135,8 @@ def join_tracks(
         overlap = file.overlap()
         assert overlap is not None
         leads = _leads(parts, seams, frames, unit)
-        trust, reason = judge_track(overlap, file.departure(), file.stored_centres, leads, unit=unit)
+        poor = limits_of(file.limb_names).poor
+        trust, reason = judge_track(overlap, file.departure(), file.stored_centres, leads, unit=unit, poor=poor)
         for (left, right), seam in zip(itertools.pairwise(parts), seams, strict=True):
             if seam.distance > SEAM_TOLERANCE * unit:
                 near = np.zeros(frames, bool)

@@ -31,7 +31,7 @@ def write_track(
 ) -> None:
     """Write ``track.h5`` of a track (see `tracking.sequence.track_file`)."""
     limbs = limbs_of(subject.cage_rig.quads)
-    owner = limbs.of_points(subject.template.binding[subject.marker_vertices])
+    owner = limbs.of_markers(subject.template.binding[subject.marker_vertices])
     doubt = limb_doubt(track.limb_record, unit=solver.unit, limits=limits_of(track.limb_names))
     markers, sigma = _markers(track, subject, solver, doubt[:, owner])
     header = TrackHeader(

@@ -463,10 +463,12 @@ class Tracker:
             rotations[frame], centres[frame], latent[frame] = fit.pose.rotations, fit.pose.centres, fit.latent
             overlap[frame], residual[frame] = fit.overlap, fit.residual
             variance[frame], departure[frame] = fit.variance, fit.departure
-        trust, reason = judge_track(overlap, departure, centres, np.full(count, lead), unit=self.solver.unit)
-        record = self.limbs.record(observe, fits)
         names = self.limbs.evidence.limbs.names
-        limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit, limits=limits_of(names))
+        limits = limits_of(names)
+        leads = np.full(count, lead)
+        trust, reason = judge_track(overlap, departure, centres, leads, unit=self.solver.unit, poor=limits.poor)
+        record = self.limbs.record(observe, fits)
+        limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit, limits=limits)
         trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason, names)
         seen = np.isfinite(overlap).sum(axis=1)
         agreement = np.where(seen > 0, np.nansum(overlap, axis=1) / np.maximum(seen, 1), np.nan)

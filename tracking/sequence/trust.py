@@ -16,9 +16,10 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.trust import Trust
 
-__all__ = ["Reason", "Trust", "Verdicts", "judge", "judge_track", "plausible_size"]
+__all__ = ["POOR", "Reason", "Trust", "Verdicts", "judge", "judge_track", "plausible_size"]
 
 _ROWS = 4096
+POOR = 0.82
 
 #: Least and greatest size of a subject against the built-in body. Larger ones explain something else: a person of 2.1 m
 #: or more is a person with a chair. Rodents grow, and there are many strains: the limits only catch what is absurd.
@@ -64,7 +65,7 @@ def judge(
     min_views: int = 2,
     doubt: float = 0.03,
     loss: float = 0.10,
-    poor: float = 0.82,
+    poor: float = POOR,
 ) -> Verdicts:
     """Judge every frame of a sequence.
 
@@ -106,7 +107,9 @@ def judge(
     return Verdicts(trust, reason)
 
 
-def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float) -> tuple[Ints, Ints]:
+def judge_track(
+    overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float, poor: float = POOR
+) -> tuple[Ints, Ints]:
     """Judge every frame of a tracked sequence against the sequence as a whole.
 
     Args:
@@ -114,6 +117,7 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
             a dataset of a file, read a few rows at a time; NaN where not tracked.
         lead: (T,) by how much the start that a frame goes back to beat its best rival.
         unit: one thousandth of the subject's size, mm.
+        poor: see `judge`.
 
     Returns:
         trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
@@ -127,7 +131,7 @@ def judge_track(overlap: Floats, departure: Floats, centres: Floats, lead: Float
     if count > 1:
         usual = np.nanmedian(motion) if np.isfinite(motion).any() else np.nan
         motion /= max(float(usual), 2.0 * unit) if np.isfinite(usual) else 1.0
-    verdicts = judge(overlap, departure, motion)
+    verdicts = judge(overlap, departure, motion, poor=poor)
     trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
     unsure = (lead < 0.01) & (trust == int(Trust.TRUSTED))

@@ -27,7 +27,7 @@ from tracking.adapting.scale_search import make_solver
 from tracking.observations.contours import Observation, observe
 from tracking.points.placing import points_on
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs
+from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
 from tracking.sequence.track_joining import SEAM_TOLERANCE
 from tracking.sequence.track_output import write_track
@@ -225,8 +225,10 @@ def _judge(file: TrackFile, old: TrackFile, done: Sequence[_Done], unit: float) 
     trust, reason = file.trust(), file.reason()
     overlap = file.overlap()
     if done and overlap is not None:
+        names = list(old.limb_names)
+        limits = limits_of(names)
         new_trust, new_reason = judge_track(
-            overlap, file.departure(), file.stored_centres, np.ones(len(trust)), unit=unit
+            overlap, file.departure(), file.stored_centres, np.ones(len(trust)), unit=unit, poor=limits.poor
         )
         for one in done:
             here = slice(one.span.first, one.span.stop)
@@ -235,8 +237,8 @@ def _judge(file: TrackFile, old: TrackFile, done: Sequence[_Done], unit: float) 
                 at_end = one.span.first == 0 if row == 0 else one.span.stop == len(trust)
                 if cut and not at_end and level[row] == Trust.TRUSTED:
                     level[row], why[row] = int(Trust.DOUBTFUL), int(Reason.PARTS_DISAGREE)
-            limb_trust, limb_reason = judge_limbs(file.limb_record(here), unit=unit)
-            level, why = frames_with_limbs(level, why, limb_trust, limb_reason, list(old.limb_names))
+            limb_trust, limb_reason = judge_limbs(file.limb_record(here), unit=unit, limits=limits)
+            level, why = frames_with_limbs(level, why, limb_trust, limb_reason, names)
             file.judge_limbs(here, limb_trust, limb_reason)
             trust[here], reason[here] = level, why
     file.judge(trust, reason)

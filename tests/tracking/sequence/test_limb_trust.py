@@ -8,7 +8,7 @@ import numpy as np
 
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.limb_trust import PEOPLE, RODENTS, frames_with_limbs, judge_limbs, limb_doubt, limits_of
-from tracking.sequence.trust import Reason, Trust
+from tracking.sequence.trust import Reason, Trust, judge_track
 
 UNIT = 1.0
 PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
@@ -134,3 +134,24 @@ def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_an
     frames = np.array([0, 0, 0, 1]), np.array([0, 0, 0, int(Reason.LOW_AGREEMENT)])
     frames_with_limbs(*frames, limb_trust, limb_reason, names)
     assert limb_trust[3].tolist() == [1, 1, 1] and limb_trust[2].tolist() == [0, 0, 0]
+
+
+def test_a_rodents_limbs_hang_on_its_trunk() -> None:
+    """A trunk that silhouettes contradict makes all doubtful; one whose roll alone is not known does not."""
+    names = ("trunk", "head", "left_fore_limb")
+    for changed, all_doubted in (({"bad": 0.06, "missing": 0.1}, True), ({"turned": 0.0}, False)):
+        rows = {key: values.copy() for key, values in good(2, 3).rows().items()}
+        for key, value in changed.items():
+            rows[key][1, 0] = value
+        limb_trust, limb_reason = judge_limbs(LimbRecord(**rows), unit=UNIT, limits=RODENTS)
+        trust, _ = frames_with_limbs(np.zeros(2, int), np.zeros(2, int), limb_trust, limb_reason, names)
+        assert limb_trust[0].tolist() == [0, 0, 0]
+        assert limb_trust[1].tolist() == ([1, 1, 1] if all_doubted else [1, 0, 0])
+        assert trust.tolist() == [0, int(all_doubted)]
+
+
+def test_a_small_furry_body_may_overlap_less_than_a_person() -> None:
+    overlap, still = np.full((6, 4), 0.78), np.zeros((6, 2, 3))
+    for limits, doubted in ((PEOPLE, True), (RODENTS, False)):
+        trust, _ = judge_track(overlap, np.ones(6), still, np.ones(6), unit=UNIT, poor=limits.poor)
+        assert (trust == Trust.DOUBTFUL).all() == doubted and trust.any() == doubted
