@@ -25,6 +25,7 @@ from calibration.solving.intrinsics import (
     neutral_row,
     richest_fit,
 )
+from calibration.solving.lenses_together import richer_together
 from calibration.solving.planar_pose import camera_from_row
 from calibration.solving.pose_graph import first_rig
 from calibration.solving.target_poses import place_targets
@@ -300,9 +301,12 @@ def solve_rig(
     if bool(priors) != bool(again):
         priors = again
         solution = adjust(solution.bundle, freedoms, priors=priors, start_px=None)
+    told: list[str] = []
+    if options.distortion == "auto" and not priors and len(freedoms) > 1:
+        solution, freedoms, told = richer_together(solution, freedoms, choices)
     if shape is not None:
         solution = adjust(solution.bundle, freedoms, shape=shape, priors=priors, start_px=None)
-    notes = [choice.reason for choice in choices if choice is not None]
+    notes = [choice.reason for choice in choices if choice is not None] + told
     if priors:
         notes.append(
             f"the cameras agree with each other ({solution.sigma_px:.2f} px) less than each with itself "
