@@ -1,4 +1,9 @@
-"""The human prior of captured motion: which poses of the CMU database it is trained on, and how it is measured."""
+"""The human prior of captured motion: which poses of the CMU database it is trained on, and how it is measured.
+
+The hands of the database are bent by some 45 degrees against the forearm on average, walking people's too, each
+subject's nearly alike: that is where its skeleton has its zero, not how people hold their hands. They are laid so that
+they are straight on average (`straight_hands`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibration.foundation.arrays import Floats
+from calibration.geometry.rotation_kernels import mean_rotations
+from calibration.geometry.transforms import rotation_from_quaternion
+from skeleton.tree.joint_tree import Skeleton
 from tracking.priors.cmu import COPIES, HELD_OUT, CmuTable
 from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.gplvm_training import GplvmOptions, train_gplvm
@@ -19,9 +28,18 @@ from tracking.priors.training_poses import (
     poses_from_skeleton,
     reconstruction_error,
 )
-from tracking.quads.attachment import QuadAttachment
+from tracking.quads.attachment import QuadAttachment, posed_by_rotations
 
-__all__ = ["WALKS", "captured_poses", "held_out_poses", "held_out_walks", "train_captured", "training_set"]
+__all__ = [
+    "WALKS",
+    "captured_poses",
+    "hands_zero",
+    "held_out_poses",
+    "held_out_walks",
+    "straight_hands",
+    "train_captured",
+    "training_set",
+]
 
 #: Training poses, half of them mirror images; inducing points; latent dimensions.
 POSES, INDUCING, LATENT_DIM, ITERATIONS = 2000, 250, 24, 100
@@ -61,6 +79,35 @@ def captured_poses(
     return joined(clips)
 
 
+def hands_zero(poses: TrainingPoses, skeleton: Skeleton) -> Floats:
+    """Return how the left hand is turned against its forearm on average, (3, 3), right hands mirrored."""
+    rotations, flip = _segments(poses), np.diag([1.0, -1.0, 1.0])
+    left, right = (_bend(rotations, skeleton, side) for side in ("left", "right"))
+    return np.asarray(mean_rotations(np.concatenate([left, flip @ right @ flip])[:, None])[0])
+
+
+def straight_hands(poses: TrainingPoses, attachment: QuadAttachment, zero: Floats) -> TrainingPoses:
+    """Return the poses with the hands turned back by ``zero`` (3, 3), that of `hands_zero`."""
+    rotations, flip, skeleton = _segments(poses), np.diag([1.0, -1.0, 1.0]), attachment.skeleton
+    for side, turn in (("left", zero), ("right", flip @ zero @ flip)):
+        hand = skeleton.index(f"{side}_wrist")
+        rotations[:, hand] = rotations[:, hand] @ turn.T
+    straight = poses_from_skeleton(attachment, posed_by_rotations(skeleton, rotations), "")
+    return replace(straight, sources=poses.sources)
+
+
+def _segments(poses: TrainingPoses) -> Floats:
+    """Rotations (N, J, 3, 3) of the segments that carried the quads."""
+    assert poses.segments is not None
+    return rotation_from_quaternion(np.asarray(poses.segments, float))
+
+
+def _bend(rotations: Floats, skeleton: Skeleton, side: str) -> Floats:
+    """Rotation (N, 3, 3) of a hand against its forearm."""
+    hand = skeleton.index(f"{side}_wrist")
+    return np.asarray(np.swapaxes(rotations[:, int(skeleton.parents[hand])], -1, -2) @ rotations[:, hand])
+
+
 def training_set(every: TrainingPoses, attachment: QuadAttachment, count: int) -> TrainingPoses:
     """Draw the poses to train on, half of them mirror images of the others.
 
@@ -91,7 +138,8 @@ def train_captured(table: CmuTable, attachment: QuadAttachment) -> tuple[GplvmPr
     """Train the human prior on captured motion; returns it with one line on its quality."""
     left_out = {*HELD_OUT, *COPIES}
     every = captured_poses(table, attachment, lambda subject, _: subject not in left_out)
-    chosen = training_set(every, attachment, POSES)
+    zero = hands_zero(every, attachment.skeleton)
+    chosen = training_set(straight_hands(every, attachment, zero), attachment, POSES)
     chart = chosen.chart()
     vectors = chosen.vectors(chart)
     rig = attachment.rig
@@ -105,6 +153,7 @@ def train_captured(table: CmuTable, attachment: QuadAttachment) -> tuple[GplvmPr
     flat = fit_linear_prior(vectors, LATENT_DIM, chart, rig_name=rig.name, quad_names=rig.quad_names)
 
     def lost(poses: TrainingPoses) -> _Error:
+        poses = straight_hands(poses, attachment, zero)
         both = [reconstruction_error(one, poses) for one in (prior, flat)]
         return _Error(*((error.centre_mm, error.rotation_deg) for error in both))
 

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from calibration.geometry.transforms import rotation_from_quaternion, rotation_from_vector, vector_from_rotation
 from skeleton.bodies import load_body
 from skeleton.motion_files import read_motion
-from tracking.priors.captured import captured_poses, held_out_walks, training_set
+from tracking.priors.captured import captured_poses, hands_zero, held_out_walks, straight_hands, training_set
 from tracking.priors.cmu import COPIES, HELD_OUT, WALKERS, load_cmu
 from tracking.priors.files import builtin_prior, builtin_prior_path
 from tracking.priors.make import joint_quads
-from tracking.priors.training_poses import reconstruction_error
-from tracking.quads.attachment import attach_quads
+from tracking.priors.training_poses import poses_from_skeleton, reconstruction_error
+from tracking.quads.attachment import attach_quads, posed_by_rotations
 
 JOINTS = ("Hips", "LeftUpLeg", "LeftLeg", "RightUpLeg", "Spine", "LeftArm")
 HUMAN = load_body("human")
@@ -108,9 +109,38 @@ def test_the_human_prior_shows_walks_of_people_it_never_saw(shared_data):
     table = load_cmu(shared_data / "cmu")
     attachment = attach_quads(joint_quads(HUMAN), HUMAN)
     walks = held_out_walks(table, attachment)
+    walks = straight_hands(walks, attachment, hands_zero(walks, HUMAN))
     error = reconstruction_error(builtin_prior("human"), walks.subset(range(0, len(walks), 3)))
     assert error.centre_mm < 15.0
     assert error.rotation_deg < 6.0
+
+
+def test_hands_of_a_bent_zero_are_laid_straight():
+    attachment = attach_quads(joint_quads(HUMAN), HUMAN)
+    rng = np.random.default_rng(5)
+    segments = rotation_from_vector(0.3 * rng.normal(size=(40, len(HUMAN.joints), 3)))
+    bent, flip = rotation_from_vector(np.array([0.1, -0.8, -0.2])), np.diag([1.0, -1.0, 1.0])
+    for side, turn in (("left", bent), ("right", flip @ bent @ flip)):
+        hand = HUMAN.index(f"{side}_wrist")
+        segments[:, hand] = segments[:, HUMAN.parents[hand]] @ turn
+    poses = poses_from_skeleton(attachment, posed_by_rotations(HUMAN, segments), "made up")
+    straight = straight_hands(poses, attachment, hands_zero(poses, HUMAN))
+    assert straight.segments is not None
+    turned = rotation_from_quaternion(straight.segments)
+    for side in ("left", "right"):
+        hand = HUMAN.index(f"{side}_wrist")
+        np.testing.assert_allclose(turned[:, hand], turned[:, HUMAN.parents[hand]], atol=1e-6)
+    assert straight.sources == poses.sources
+
+
+def test_the_human_prior_holds_its_hands_straight_on_average():
+    prior = builtin_prior("human")
+    assert prior.training_segments is not None
+    rotations = rotation_from_quaternion(np.asarray(prior.training_segments, float))
+    for side in ("left", "right"):
+        hand = HUMAN.index(f"{side}_wrist")
+        bend = np.swapaxes(rotations[:, HUMAN.parents[hand]], -1, -2) @ rotations[:, hand]
+        assert np.degrees(np.linalg.norm(vector_from_rotation(bend).mean(axis=0))) < 10.0  # was 48
 
 
 @pytest.mark.realdata
