@@ -34,6 +34,8 @@ _REGULAR = 0.6
 """Regularity from which a component repeats (Favreau et al.)."""
 _LEFT_AND_RIGHT = 0.9
 """Regularity from which every second step is told from the others: chance reaches 0.6 or, in few strides, 0.8."""
+_LEAST_LINE = 1e-3
+"""Power below this share of the strongest line's is noise: its own ups and downs are no lines."""
 _LEAST_SHARE = 0.005
 """Share of the silhouette that must repeat: legs are several times that, sniffing or grooming a tenth."""
 
@@ -123,9 +125,9 @@ def find_rhythm(masks: Mapping[str, Sequence[Bools] | Bools], rate_hz: float) ->
     frames = len(next(iter(crops.values())))
     strides = _halved(crops, _strides(crops, rate_hz))
     scores = {camera: silhouette_components(some, strides) for camera, some in crops.items()}
-    cycles = _refined(
-        np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in scores.values()], axis=1), strides
-    )
+    # By how they change, which tells multiples of the frequency finer and hears less of a slow turn.
+    changes = [np.gradient(values, axis=0) for values in scores.values()]
+    cycles = _refined(np.concatenate([v / max(float(np.linalg.norm(v)), 1e-12) for v in changes], axis=1), strides)
     repeating = {camera: _repeating(values, cycles) for camera, values in scores.items()}
     best = max(repeating, key=lambda camera: repeating[camera][0][1])
     regularity, shown = repeating[best]
@@ -154,7 +156,8 @@ def _strides(crops: Mapping[str, Floats], rate_hz: float) -> float:
     frames = len(next(iter(crops.values())))
     most = min(frames / 6.0, frames / rate_hz * _FASTEST_HZ)
     at = np.arange(0.0, min((_HARMONICS + 0.5) * most, 0.5 * frames), 0.05)
-    level = np.log(sum(_spectrum(some, at) for some in crops.values()) + 1e-300)
+    power = np.asarray(sum(_spectrum(some, at) for some in crops.values()))
+    level = np.log(power + max(_LEAST_LINE * float(power[at >= 0.9 * _FEWEST].max(initial=0.0)), 1e-300))
     tried = np.arange(0.9 * _FEWEST, max(most, 0.9 * _FEWEST + 0.02), 0.02)
     contrast = np.zeros(len(tried))
     for harmonic in range(1, _HARMONICS + 1):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
 from capture.backgrounds.background import fitting_frames, spread_frames
+from capture.backgrounds.belt_scene import BeltScene, BeltView, find_belt_scene
 from capture.recordings.recording import Footage
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
 from capture.silhouettes.shade import learn_shade
@@ -33,12 +34,14 @@ class Source:
         frames: how many there are.
         size: (width, height) px.
         offset: its frame number at the recording's frame 0.
+        belt: the treadmill under it, where the recording names one.
     """
 
     footage: Footage
     frames: int
     size: tuple[int, int]
     offset: int
+    belt: BeltView | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +51,16 @@ class Prepared:
     Attributes:
         models: one per camera; None where masks are brought.
         floor: the plane that the subject stands on, where it shows.
+        belts: the moving belt that each camera sees; none for those that see none.
     """
 
     models: list[CameraModel | SittingModel | None]
     floor: Floor | None
+    belts: tuple[BeltScene | None, ...] = ()
+
+    def belt(self, camera: int) -> BeltScene | None:
+        """Return the belt that a camera sees."""
+        return self.belts[camera] if self.belts else None
 
 
 def prepare_models(
@@ -66,11 +75,20 @@ def prepare_models(
     first = max([start, *(-source.offset for source in sources)])
     most = min([_SAMPLES, *(fitting_frames(source.size) for source in sources)])
 
+    belts: list[BeltScene | None] = [None] * len(sources)
+
     def make(index: int) -> tuple[CameraModel | SittingSubject | None, list[Bytes]]:
         if brought[index]:
             return None, []
         source = sources[index]
-        images = spread_frames(source.footage.source, most, start=first + source.offset, stop=last + source.offset)
+        video, begin, end = source.footage.source, first + source.offset, last + source.offset
+        found = None if source.belt is None else find_belt_scene(video, source.belt, most, start=begin, stop=end)
+        if found is not None:
+            # Pictures of the empty scene show the belt at other moments.
+            source = replace(source, footage=replace(source.footage, background=None))
+            belts[index], images = found
+        else:
+            images = spread_frames(video, most, start=begin, stop=end)
         few = images[:: max(1, -(-len(images) // _TUNED))].copy()
         model = camera_model(source.footage, options, images)
         return model, _as_streamed(few, model)
@@ -80,12 +98,12 @@ def prepare_models(
     made = list(map(make, range(len(sources))) if large else pool.map(make, range(len(sources))))
     models, few = [model for model, _ in made], [images for _, images in made]
     if any(isinstance(model, SittingSubject) for model in models):
-        return Prepared(_learnt(models, few, rig), None)
+        return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]
     if len(ready) < len(models) or any(model.in_order for model in ready):
-        return Prepared([model if isinstance(model, CameraModel) else None for model in models], None)
+        return Prepared([one if isinstance(one, CameraModel) else None for one in models], None, tuple(belts))
     learnt, floor = learn_shade(ready, few, rig, pool)
-    return Prepared(list(learnt), floor)
+    return Prepared(list(learnt), floor, tuple(belts))
 
 
 def _as_streamed(images: Bytes, model: CameraModel | SittingSubject) -> list[Bytes]:

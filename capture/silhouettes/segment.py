@@ -17,6 +17,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
+from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
 from capture.camera_checks.outlines import outline
 from capture.recordings.masks import MaskFlag, MaskWriter, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
@@ -61,7 +62,10 @@ def _sources(recording: Recording) -> tuple[list[Source], int]:
     for index in recording.of_kind("light"):
         footage = recording.footage[index]
         info = probe(footage.source)
-        sources.append(Source(footage, info.frames, info.size, round(footage.offset_frames)))
+        belt = None
+        if recording.belt is not None and recording.rig is not None:
+            belt = BeltView(recording.rig[footage.name], np.array(recording.belt) / recording.rate_hz)
+        sources.append(Source(footage, info.frames, info.size, round(footage.offset_frames), belt))
     if not sources:
         raise InputError(f"{recording.folder}: no camera of kind 'light' to segment")
     if recording.rig is not None:
@@ -164,7 +168,10 @@ def segment_recording(
         known = models or prepare_models(sources, start, last, chosen, rig, pool)
         if chosen.matte:
             _check_matte(recording, chosen, known.models, names)
-        streams = [_stream(source, model, start, last) for source, model in zip(sources, known.models, strict=True)]
+        streams = [
+            _stream(source, model, start, last, known.belt(index))
+            for index, (source, model) in enumerate(zip(sources, known.models, strict=True))
+        ]
         sizes = [source.size for source in sources]
         cutter = _Cutter(sizes, streams, known, rig, chosen, pool)
         report = _empty_report(names, known.models, last - start)
@@ -235,7 +242,9 @@ def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: Silh
         report.area[here, index] = [np.count_nonzero(mask) for mask in share.masks]
 
 
-def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Bytes | None]:
+def _stream(
+    source: Source, model: Model, start: int, last: int, belt: BeltScene | None = None
+) -> Iterator[Bytes | None]:
     """Yield the images (or brought masks) of the recording's frames, None where a camera has none."""
     first = start + source.offset
     brought = source.footage.masks if model is None else None
@@ -251,6 +260,9 @@ def _stream(source: Source, model: Model, start: int, last: int) -> Iterator[Byt
             yield mask.view(np.uint8)
         return
     grey = model is not None and model.grey
+    if belt is not None:
+        yield from stilled_frames(source.footage.source, belt, max(0, first), last + source.offset, gray=grey)
+        return
     for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey, ahead=False):
         yield image
 
