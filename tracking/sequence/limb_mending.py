@@ -42,12 +42,11 @@ def better(first: FrameFit, second: FrameFit) -> FrameFit:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What the silhouettes say of a fit's limbs: areas, and of their outlines the residual and weakness (L,), mm.
+    """What the silhouettes say of a fit's limbs beside areas: of their outlines the residual and weakness (L,), mm.
 
     ``rival`` is by how much the place of a rodent's head beats any other; 1 for people.
     """
 
-    sight: LimbSight
     residual: Floats
     weak: Floats
     rival: float
@@ -66,6 +65,7 @@ class LimbMender:
         self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._vain = np.zeros(count)
+        self._sights: WeakKeyDictionary[FrameFit, LimbSight] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
 
     def forget(self) -> None:
@@ -144,9 +144,9 @@ class LimbMender:
             if fit is None:
                 continue
             observation = observe(frame)
-            seen = self._seen(observation, fit)
-            record.bad[frame], record.views[frame] = seen.sight.bad, seen.sight.views
-            record.outside[frame], record.missing[frame] = seen.sight.worst
+            sight, seen = self._sight(observation, fit), self._seen(observation, fit)
+            record.bad[frame], record.views[frame] = sight.bad, sight.views
+            record.outside[frame], record.missing[frame] = sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
             self._turn_in_place(observation, fit, record.turned[frame])
@@ -159,13 +159,19 @@ class LimbMender:
             leads[0] = roll_lead(solver, solver.posture, observation, fit)
             leads[self._head] = pitch_lead(solver, solver.posture, observation, fit)
 
+    def _sight(self, observation: Observation, fit: FrameFit) -> LimbSight:
+        """What a fit's limbs cover and leave open: drawn once."""
+        sight = self._sights.get(fit)
+        if sight is None:
+            sight = self._sights[fit] = self.evidence.sight(observation, fit.pose)
+        return sight
+
     def _seen(self, observation: Observation, fit: FrameFit) -> _Seen:
-        """What is seen of a fit's limbs: judged once."""
+        """What else is seen of a fit's limbs: judged once, and not for starts that are not kept."""
         seen = self._known.get(fit)
         if seen is None:
             rival = 1.0 if self._head is None else self.search.lead(observation, fit.pose, self._head)
-            sight = self.evidence.sight(observation, fit.pose)
-            seen = _Seen(sight, *self.evidence.outlines(observation, fit.pose), rival)
+            seen = _Seen(*self.evidence.outlines(observation, fit.pose), rival)
             self._known[fit] = seen
         return seen
 
@@ -173,18 +179,18 @@ class LimbMender:
         """Return the better fit; of a rodent's, whose limbs are small beside the trunk, the limb itself has a say."""
         if self.evidence.solver.posture is None:
             return better(first, second)
-        bad = [float(self._seen(observation, fit).sight.bad[limb]) for fit in (first, second)]
+        bad = [float(self._sight(observation, fit).bad[limb]) for fit in (first, second)]
         return second if second.score - first.score > OWN * (bad[1] - bad[0]) + 1e-4 else first
 
     def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
         """Share of a limb that the rest of the body does not cover, mean of the views."""
-        return float(np.nan_to_num(self._seen(observation, fit).sight.apart[limb]).mean())
+        return float(np.nan_to_num(self._sight(observation, fit).apart[limb]).mean())
 
     def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
         """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
         seen = self._seen(observation, fit)
         rough = seen.residual / (self._rough * self.evidence.solver.unit)
-        bad = np.maximum(seen.sight.bad, self._doubt * np.nan_to_num(rough))
+        bad = np.maximum(self._sight(observation, fit).bad, self._doubt * np.nan_to_num(rough))
         points = self.evidence.solver.points
         if points is not None:
             # A point that several cameras mark three sigmas away from it speaks against its limb.
