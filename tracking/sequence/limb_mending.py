@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
 from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
@@ -17,7 +17,7 @@ from tracking.limbs.search import LimbSearch
 from tracking.limbs.turned_in_place import pitch_lead, roll_lead
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import limits_of
+from tracking.sequence.limb_trust import TURN, limits_of
 
 __all__ = ["LimbMender", "better"]
 
@@ -29,6 +29,8 @@ OWN = 0.3
 """Overlap that a limb of a rodent may cost to be explained better itself, of what it is explained better by."""
 LEAD = 0.06
 """Lead of another place of a head that makes it twice as suspect."""
+ELSEWHERE = 50.0
+"""Mean distance of a head's quads from which on two fits of it differ, thousandths of the size."""
 LONGEST_WAIT = 15
 """Frames, at most, until a limb that was looked for in vain is looked for again."""
 WORSE = 1.5
@@ -149,8 +151,24 @@ class LimbMender:
             record.outside[frame], record.missing[frame] = sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
+            if self._head is not None and record.lead[frame, self._head] < 0:
+                record.lead[frame, self._head] = self._lead_over_fits(observation, fit, self._head)
             self._turn_in_place(observation, fit, record.turned[frame])
         return record
+
+    def _lead_over_fits(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+        """By how much a fit beats those from other places of a limb, over what is wanted (`TURN`), in units of overlap.
+
+        Another place that explains more as it is may be none once the limb is fitted there: it comes back, or loses.
+        """
+        chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
+        rivals = []
+        for sketch in self.search.sketches(observation, self.search.propose(observation, fit.pose, limb, STARTS)):
+            if _apart(sketch, fit, chain) > ELSEWHERE * unit:
+                rivals.append(sketch)
+        ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
+        scores = [one.score for one in ends if _apart(one, fit, chain) > ELSEWHERE * unit]
+        return min(fit.score - max(scores, default=-1.0) - TURN, 1.0)
 
     def _turn_in_place(self, observation: Observation, fit: FrameFit, leads: Floats) -> None:
         """Write into (L,) by how much a rodent's trunk and head beat themselves turned in place."""
@@ -203,3 +221,8 @@ class LimbMender:
             bad[self._head] += self._doubt * (1.0 - seen.rival / LEAD)
         bad[0] = 0.0
         return np.asarray(bad)
+
+
+def _apart(first: FrameFit, second: FrameFit, chain: Ints) -> float:
+    """Mean distance between the quads of a limb in two fits, mm."""
+    return float(np.linalg.norm(first.pose.centres[chain] - second.pose.centres[chain], axis=1).mean())

@@ -109,3 +109,13 @@ def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_
     assert mender._badness(look, right)[head] < mender._doubt
     mender.search.lead = lambda *about: -0.03  # type: ignore[method-assign]
     assert mender._badness(look, replace(right))[head] > mender._doubt
+    # Fitted there, it comes back or loses: the head is believed after all.
+    assert mender.record(lambda frame: look, [right]).lead[0, head] > 0
+    turn = rotation_from_vector(np.array([0.0, 0.0, 1.0]))
+    chain = mender.evidence.limbs.chains[head]
+    rotations, centres = truth.rotations.copy(), truth.centres.copy()
+    rotations[chain] = turn @ truth.rotations[chain]
+    centres[chain] = truth.centres[chain[0]] + (truth.centres[chain] - truth.centres[chain[0]]) @ turn.T
+    aside = QuadPose(rotations, centres)
+    wrong = replace(right, pose=aside, overlap=solver.overlap(look, aside))
+    assert mender.record(lambda frame: look, [wrong]).lead[0, head] < 0
