@@ -88,10 +88,9 @@ def find_belt_scene(
     if not lags or last - start < 2 * step:
         return None
     seen, patterns = [], []
-    for index, image, pattern in _with_patterns(source, view, lags, start, last, gray=False):
-        if (index - start) % step == 0:
-            seen.append(image if image.ndim == 3 else image[..., None])
-            patterns.append(pattern if pattern.ndim == 3 else pattern[..., None])
+    for image, pattern in _with_patterns(source, view, lags, range(start, last, step), gray=False):
+        seen.append(image if image.ndim == 3 else image[..., None])
+        patterns.append(pattern if pattern.ndim == 3 else pattern[..., None])
     images, passing = np.stack(seen), np.stack(patterns)
     maps = _maps(view, lags)
     # A place that is seen nowhere else has no pattern of its own.
@@ -107,7 +106,7 @@ def stilled_frames(
     source: Path | str, scene: BeltScene, start: int, stop: int, *, gray: bool = False
 ) -> Iterator[Bytes]:
     """Yield the images of frames start to stop as `read_frames` does, the belt in them stilled."""
-    for _, image, pattern in _with_patterns(source, scene.view, scene.lags, start, stop, gray=gray):
+    for image, pattern in _with_patterns(source, scene.view, scene.lags, range(start, stop), gray=gray):
         yield scene.stilled(image, pattern)
 
 
@@ -152,23 +151,21 @@ def _maps(view: BeltView, lags: Sequence[int]) -> dict[int, tuple[Singles, Singl
 
 
 def _with_patterns(
-    source: Path | str, view: BeltView, lags: Sequence[int], start: int, stop: int, *, gray: bool
-) -> Iterator[tuple[int, Bytes, Bytes]]:
-    """Yield frames start to stop: number, image and the belt's pattern that passes, of the same shape."""
+    source: Path | str, view: BeltView, lags: Sequence[int], wanted: range, *, gray: bool
+) -> Iterator[tuple[Bytes, Bytes]]:
+    """Yield the wanted frames: image and the belt's pattern that passes, of the same shape."""
     reach = max(lags)
     maps = _maps(view, lags)
     held: deque[tuple[int, Bytes]] = deque()
-    done = start
-    for number, image in read_frames(source, max(0, start - reach), stop + reach, gray=gray, ahead=False):
+    rest = deque(wanted)
+    for number, image in read_frames(source, max(0, wanted.start - reach), wanted.stop + reach, gray=gray, ahead=False):
         held.append((number, image))
-        while done < stop and number >= done + reach:
-            yield done, *_patterned(dict(held), done, lags, maps)
-            done += 1
-        while held and held[0][0] < done - reach:
+        while rest and number >= rest[0] + reach:
+            yield _patterned(dict(held), rest.popleft(), lags, maps)
+        while held and (not rest or held[0][0] < rest[0] - reach):
             held.popleft()
-    while done < stop and held and done <= held[-1][0]:
-        yield done, *_patterned(dict(held), done, lags, maps)
-        done += 1
+    while rest and held and rest[0] <= held[-1][0]:
+        yield _patterned(dict(held), rest.popleft(), lags, maps)
 
 
 def _patterned(
