@@ -109,7 +109,7 @@ def _headline(
     if findings.track is not None:
         trusted = float((findings.track.trust == Trust.TRUSTED).mean())
         mood = "good" if trusted >= 0.9 else "warn" if trusted >= 0.5 else "bad"
-        cards.append((_percent(trusted), "of frames trusted in every part", mood))
+        cards.append((_percent(trusted), "of frames trusted; limb by limb above", mood))
         numbers["trusted_share"] = trusted
     if findings.hull is not None:
         share = float((findings.hull.volume > 0).mean())

@@ -15,6 +15,7 @@ from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.store import read_hull
+from capture.recordings.image_stacks import open_stack
 from capture.recordings.masks import read_masks
 from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
@@ -40,7 +41,20 @@ def data_uri(image: Bytes, quality: int = 82) -> str:
 def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
     """Return the camera's image of a recording frame, in colour; None where it has none."""
     footage = next(f for f in findings.recording.footage if f.name == camera)
-    return _decoded(footage.source, frame + round(footage.offset_frames))
+    read = _of_film if footage.kind == "xray" else _decoded
+    return read(footage.source, frame + round(footage.offset_frames))
+
+
+@lru_cache(maxsize=8)
+def _of_film(source: Path, at: int) -> Bytes | None:
+    """Return an image of an X-ray film, which may be TIFF or DICOM of 16 bits; None where it has none."""
+    stack = open_stack(source)
+    image = next(stack.read(at, at + 1), None) if 0 <= at < len(stack) else None
+    if image is None:
+        return None
+    if image.dtype != np.uint8:
+        image = (255.0 / max(float(image.max()), 1.0) * image).astype(np.uint8)
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
 
 
 @lru_cache(maxsize=32)

@@ -40,7 +40,8 @@ def add_verdict(page: Page, findings: Findings, stretches: Sequence[Stretch], wa
     trusted = float((track.trust == Trust.TRUSTED).mean())
     doubtful, lost = (int((track.trust == level).sum()) for level in (Trust.DOUBTFUL, Trust.LOST))
     lines = [
-        f"{100 * trusted:.0f} % of {len(track.trust)} frames are trusted in every part"
+        f"{100 * trusted:.0f} % of {len(track.trust)} frames are trusted"
+        + _in_every_limb(track)
         + (f"; {doubtful} doubtful and {lost} lost." if doubtful + lost else ".")
         + _limb_shares(track)
     ]
@@ -77,6 +78,14 @@ def _answer(track: TrackFindings) -> tuple[str, str]:
         if held.any():
             said.append(f"{', '.join(names[held])} {words}")
     return f"In part: {'; '.join(said)}.", "warn"
+
+
+def _in_every_limb(track: TrackFindings) -> str:
+    """Return in how many frames no limb is doubted: a limb that is hidden does not make an animal's frame doubtful."""
+    if track.limb_trust is None:
+        return ""
+    whole = (track.trust == Trust.TRUSTED) & (track.limb_trust == Trust.TRUSTED).all(axis=1)
+    return f", {100 * float(whole.mean()):.0f} % in every limb"
 
 
 def _limb_shares(track: TrackFindings) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import trimesh
 
-from calibration.cameras.camera import LensCamera
+from calibration.cameras.camera import Camera, LensCamera
+from calibration.cameras.rig import load_rig
 from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import quaternion_from_rotation
 from capture.hull.store import read_hull
 from vivarig.report.pictures import overlay
 from vivarig.results.findings import Findings
 from vivarig.results.vertex_limbs import nearest_markers, vertex_trust
+from vivarig.xray.recording import XrayFolder
 
 __all__ = ["MM", "Layers"]
 
@@ -75,7 +77,7 @@ class Layers:
 
     def draw_cameras(self, middle: Floats) -> None:
         """Draw each camera, as large as it is far from the ``middle`` of the scene, mm; X-ray views are purple."""
-        for camera in self.findings.recording.rig or ():
+        for camera in _cameras(self.findings):
             turn, height = _stance(camera)
             self.handles[f"camera/{camera.name}"] = self.server.scene.add_camera_frustum(
                 self.path(f"cameras/{camera.name}"), fov=float(2 * np.arctan(height / 2)),
@@ -223,6 +225,14 @@ class Layers:
                         point_shape="circle",
                     )  # fmt: skip
             self._put(name, make)
+
+
+def _cameras(findings: Findings) -> Iterable[Camera]:
+    """Return the recording's cameras; of X-ray views alone, which have no rig.toml, those that their cube gave."""
+    if findings.recording.rig is not None:
+        return findings.recording.rig
+    found = XrayFolder.of(findings.recording).rig_file
+    return load_rig(found) if found.is_file() else ()
 
 
 def _stance(camera: Any) -> tuple[Floats, float]:

@@ -16,9 +16,12 @@ from xmalab_example import write_xmalab_project
 from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
+from capture.recordings.recording import load_recording
 from tracking.beads.store import load_maps
 from tracking.beads.xmalab_files import PixelConvention, read_points_3d, write_points_2d
 from vivarig.cli import main
+from vivarig.results.findings import load_findings
+from vivarig.viewer import Viewer
 
 SIZE = 400
 CUBE = np.round(np.random.default_rng(5).uniform(0, 54, (32, 3)), 1)
@@ -258,6 +261,14 @@ def test_an_xmalab_project_becomes_a_report_with_two_commands(project: Path, cap
     assert np.abs(apart - truth).max() < 0.2
     page = (project / "results" / "report.html").read_text()
     assert "X-ray bead report" in page and "Can I trust this?" in page and "bead_c - bead_d" in page
+    viewer = Viewer(load_findings(load_recording(project)), "127.0.0.1", 8977)
+    try:
+        viewer._toggles["images"].value = True
+        viewer.show(2)
+        assert all(viewer._handles[f"camera/{name}"].image is not None for name in ("left", "right"))
+        assert "beads" in viewer._handles
+    finally:
+        viewer.stop()
     capsys.readouterr()
     assert main(["run", str(project)]) == 0
     assert capsys.readouterr().out.count("kept from before") == 4
