@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,6 +19,10 @@ __all__ = ["BodyShape", "builds", "shape_groups"]
 
 LEAST, MOST = 0.55, 1.9
 """Factors that an actor can be built with, with some room."""
+
+
+FORMER = {"upper_arm": "arm", "forearm": "arm", "thigh": "leg", "shank": "leg"}
+"""Parts that had one length before: tracks of an earlier version tell that."""
 
 
 @cache
@@ -95,6 +100,28 @@ class BodyShape:
             body,
             dict(zip(lengths, factors[: len(lengths)], strict=True)),
             dict(zip(girths, factors[len(lengths) :], strict=True)),
+        )
+
+    @classmethod
+    def told(cls, body: str, lengths: Mapping[str, float], girths: Mapping[str, float]) -> BodyShape:
+        """Return the shape that a track's file tells, one of an earlier version too.
+
+        Raises:
+            InputError: a part has no factor.
+        """
+        parts, thick = shape_groups(body)
+        told = {part: lengths.get(part, lengths.get(FORMER.get(part, ""))) for part in parts}
+        around = {part: girths.get(part) for part in thick}
+        missing = [part for part, factor in (*told.items(), *around.items()) if factor is None]
+        if missing:
+            raise InputError(
+                f"the track tells no length or girth of {', '.join(missing)}, parts of body '{body}'; "
+                "track the recording again"
+            )
+        return cls(
+            body,
+            {part: float(factor) for part, factor in told.items() if factor is not None},
+            {part: float(factor) for part, factor in around.items() if factor is not None},
         )
 
     def scaled(self, scale: float) -> BodyShape:

@@ -105,7 +105,7 @@ class _Outward:
 
 def subject_as_told(builtin: Subject, table: Mapping[str, Any]) -> Subject:
     """Return the built-in body in the shape and skin that a track's file tells (`Adaptation.as_table`)."""
-    subject = Shaper(builtin).make(BodyShape(table["body"], table["lengths"], table["girths"])).subject
+    subject = Shaper(builtin).make(BodyShape.told(table["body"], table["lengths"], table["girths"])).subject
     out = table.get("skin")
     if out is None:
         return subject

@@ -24,7 +24,7 @@ RIG = ring_rig(
 )
 TRUTH = BodyShape(
     "human",
-    {"trunk": 1.05, "head": 0.97, "arm": 1.05, "leg": 0.98},
+    {"trunk": 1.05, "head": 0.97, "upper_arm": 1.05, "forearm": 1.05, "thigh": 0.98, "shank": 0.98},
     {"belly": 1.0, "chest": 1.15, "head": 1.0, "arm": 1.05, "thigh": 0.9, "shank": 1.12},
 )
 
@@ -53,6 +53,16 @@ def test_every_segment_has_a_length_and_a_girth(body: str) -> None:
     assert set(shape.joint_lengths().values()) == {1.1} and abs(shape.scale - 1.1) < 1e-12
     assert BodyShape.from_logs(body, shape.logs).lengths.keys() == lengths.keys()
     assert len(shape.logs) == len(lengths) + len(girths)
+
+
+def test_a_shape_told_by_an_earlier_version_is_understood() -> None:
+    girths = BodyShape.uniform("human", 1.0).girths
+    shape = BodyShape.told("human", {"trunk": 1.05, "head": 0.97, "arm": 1.02, "leg": 0.98}, girths)
+    assert shape.lengths["upper_arm"] == shape.lengths["forearm"] == 1.02
+    assert shape.lengths["thigh"] == shape.lengths["shank"] == 0.98
+    assert BodyShape.told("human", TRUTH.lengths, TRUTH.girths) == TRUTH
+    with pytest.raises(InputError, match="no length or girth of head"):
+        BodyShape.told("human", {"trunk": 1.05, "arm": 1.02, "leg": 0.98}, girths)
 
 
 def test_the_built_in_shape_is_the_built_in_subject() -> None:
