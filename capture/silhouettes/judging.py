@@ -16,7 +16,7 @@ from capture.backgrounds.appearance import disc
 from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
-from capture.silhouettes.doubts import Doubt
+from capture.silhouettes.doubts import Doubt, standing_out
 from capture.silhouettes.gaps import enclosed, without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
@@ -184,7 +184,11 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
     for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
+            # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
+            if isinstance(model, CameraModel) and model.name == "plate":
+                views.masks[index] = standing_out(doubt, views.masks[index], seen[index], plate)
+            else:
+                views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
     return scene
 
 
