@@ -15,14 +15,14 @@ from skeleton.bodies import load_body
 from tracking.quads.body_rig import CUTS
 from tracking.subjects.ears import EARS
 
-__all__ = ["BodyShape", "builds", "shape_groups"]
+__all__ = ["LIMBS", "BodyShape", "builds", "shape_groups"]
 
 LEAST, MOST = 0.55, 1.9
 """Factors that an actor can be built with, with some room."""
 
 
-FORMER = {"upper_arm": "arm", "forearm": "arm", "thigh": "leg", "shank": "leg"}
-"""Parts that had one length before: tracks of an earlier version tell that."""
+LIMBS = {"upper_arm": "arm", "forearm": "arm", "thigh": "leg", "shank": "leg"}
+"""Parts of one limb. They had one length before, and tracks of an earlier version tell that."""
 
 
 @cache
@@ -110,7 +110,7 @@ class BodyShape:
             InputError: a part has no factor.
         """
         parts, thick = shape_groups(body)
-        told = {part: lengths.get(part, lengths.get(FORMER.get(part, ""))) for part in parts}
+        told = {part: lengths.get(part, lengths.get(LIMBS.get(part, ""))) for part in parts}
         around = {part: girths.get(part) for part in thick}
         missing = [part for part, factor in (*told.items(), *around.items()) if factor is None]
         if missing:

@@ -11,7 +11,7 @@ from calibration.cameras.ring import ring_rig
 from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
 from skeleton.motions import make_motion
-from tracking.adapting.shape_search import adapt_shape
+from tracking.adapting.shape_search import adapt_shape, known_of_bodies
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.subjects.shape import BodyShape, shape_groups
@@ -100,6 +100,19 @@ def test_lengths_and_girths_are_found() -> None:
     plain = np.abs(np.log(1.02) - TRUTH.logs[count:]).mean()
     assert np.abs(error[count:]).mean() < 0.6 * plain
     assert found.as_table()["kept"] and set(found.fitted) | set(found.held) == set(range(6))
+
+
+def test_bones_of_a_limb_keep_their_proportion_more_than_other_parts() -> None:
+    names = list(TRUTH.lengths)
+    curvature = known_of_bodies("human")
+
+    def cost(longer: str, shorter: str) -> float:
+        step = np.zeros(len(curvature))
+        step[names.index(longer)], step[names.index(shorter)] = 0.1, -0.1
+        return float(step @ curvature @ step)
+
+    assert cost("upper_arm", "forearm") == pytest.approx(cost("thigh", "shank"))
+    assert cost("upper_arm", "forearm") > 1.4 * cost("upper_arm", "shank") > 2 * cost("trunk", "head")
 
 
 def test_too_few_frames_leave_the_body_as_it_is() -> None:
