@@ -9,7 +9,10 @@ from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, doubt_of
 from capture.silhouettes.gaps import enclosed, without_gaps
+from capture.silhouettes.judging import _CloseViews, _restore
+from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
+from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.restoration import seen_above
 from tests.capture.silhouettes.test_real_footage import RADIUS, RIG, ball
 
@@ -69,3 +72,14 @@ def test_what_another_view_does_not_have_or_what_is_on_the_floor_is_not_regained
     assert (low == masks[0]).all()
     beside = [masks[0], ball(list(RIG)[1], (0.0, 60.0, 2 * RADIUS)) & ~masks[1], *masks[2:]]
     assert (closed(beside, doubt, model, Floor(-1.0, 1, 8.0)) == masks[0]).all()
+
+
+def test_before_a_filmed_empty_scene_gaps_that_look_like_faint_shade_stay() -> None:
+    masks, _, patch, doubt, model = scene(hole=0.93 * GROUND)
+    regained = {}
+    for name in ("moving", "plate"):
+        views = _CloseViews.of(masks, [doubt, *(None for _ in masks[1:])], RIG)
+        models = [CameraModel(name, model, Cleaning(), grey=True) for _ in masks]
+        _restore(views, models, Floor(-1.0, 1, 8.0), Scene.of(views.masks, views.rig))
+        regained[name] = float(views.masks[0][patch[doubt.window]].mean())
+    assert regained["moving"] > 0.95 and regained["plate"] < 0.3

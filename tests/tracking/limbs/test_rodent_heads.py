@@ -13,13 +13,13 @@ from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.turned_in_place import nodded, pitch_lead, roll_lead, rolled
-from tracking.observations.contours import observe
+from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
 from tracking.sequence.limb_trust import TURN, judge_limbs, limits_of
 from tracking.sequence.trust import Trust
-from tracking.subjects.subject import builtin_subject
+from tracking.subjects.subject import Subject, builtin_subject
 
 
 def rig() -> Rig:
@@ -29,16 +29,29 @@ def rig() -> Rig:
     return Rig(tuple(LensCamera(f"cam{k}", lens, looking_at_origin(at)) for k, at in enumerate(places)))
 
 
-def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
+def standing() -> tuple[Subject, QuadPose, Observation]:
+    """A mouse at the origin in its pose of rest, and its silhouettes."""
     mouse = builtin_subject("mouse")
     rest = mouse.cage_rig.quads.rest
-    level = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    pose = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    surface = mouse.cage_rig.deform(mouse.outline_template.binding, pose)
+    return mouse, pose, observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+
+
+def turned(pose: QuadPose, chain: np.ndarray, turn: np.ndarray) -> QuadPose:
+    """A limb's quads turned (3, 3) about its first."""
+    rotations, centres = pose.rotations.copy(), pose.centres.copy()
+    rotations[chain] = turn @ pose.rotations[chain]
+    centres[chain] = pose.centres[chain[0]] + (pose.centres[chain] - pose.centres[chain[0]]) @ turn.T
+    return QuadPose(rotations, centres)
+
+
+def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
+    mouse, level, look = standing()
     solver = make_solver(mouse, rig())
     mender = LimbMender(solver)
     posture = solver.posture
     assert posture is not None
-    surface = mouse.cage_rig.deform(mouse.outline_template.binding, level)
-    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
     right = solver.fit(look, level, mender.search.latent_of(level), latent_steps=False)
     leads = [roll_lead(solver, posture, look, right)]
     for angle in (0.5, -0.8):
@@ -55,21 +68,13 @@ def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
 
 
 def test_a_head_turned_over_is_doubted_and_put_right() -> None:
-    mouse = builtin_subject("mouse")
-    rest = mouse.cage_rig.quads.rest
-    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
-    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
-    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    mouse, truth, look = standing()
     solver = make_solver(mouse, rig())
     mender = LimbMender(solver)
     limbs = mender.evidence.limbs
     head = limbs.names.index("head")
     chain = limbs.chains[head]
-    rotations, centres = truth.rotations.copy(), truth.centres.copy()
-    turn = rotation_from_vector(np.array([2.6, 0.0, 0.0]))
-    rotations[chain] = turn @ truth.rotations[chain]
-    centres[chain] = truth.centres[chain[0]] + (truth.centres[chain] - truth.centres[chain[0]]) @ turn.T
-    over = QuadPose(rotations, centres)
+    over = turned(truth, chain, rotation_from_vector(np.array([2.6, 0.0, 0.0])))
     wrong = solver.fit(look, over, mender.search.latent_of(over), latent_steps=False)
     right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
     assert right.strain == 0.0 and wrong.strain > 0.02
@@ -95,11 +100,7 @@ def test_the_root_of_a_tail_is_judged_with_the_trunk() -> None:
 
 
 def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_near_it_is_missing() -> None:
-    mouse = builtin_subject("mouse")
-    rest = mouse.cage_rig.quads.rest
-    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
-    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
-    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    mouse, truth, look = standing()
     solver = make_solver(mouse, rig())
     mender = LimbMender(solver)
     head = mender.evidence.limbs.names.index("head")
@@ -111,11 +112,6 @@ def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_
     assert mender._badness(look, replace(right))[head] > mender._doubt
     # Fitted there, it comes back or loses: the head is believed after all.
     assert mender.record(lambda frame: look, [right]).lead[0, head] > 0
-    turn = rotation_from_vector(np.array([0.0, 0.0, 1.0]))
-    chain = mender.evidence.limbs.chains[head]
-    rotations, centres = truth.rotations.copy(), truth.centres.copy()
-    rotations[chain] = turn @ truth.rotations[chain]
-    centres[chain] = truth.centres[chain[0]] + (truth.centres[chain] - truth.centres[chain[0]]) @ turn.T
-    aside = QuadPose(rotations, centres)
+    aside = turned(truth, mender.evidence.limbs.chains[head], rotation_from_vector(np.array([0.0, 0.0, 1.0])))
     wrong = replace(right, pose=aside, overlap=solver.overlap(look, aside))
     assert mender.record(lambda frame: look, [wrong]).lead[0, head] < 0
