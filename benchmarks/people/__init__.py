@@ -1,0 +1,1 @@
+"""People of other builds in captured motion, and the cloth they wear."""
