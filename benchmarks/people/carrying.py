@@ -18,6 +18,8 @@ __all__ = ["RATE_HZ", "MovingPerson", "carry", "person"]
 RATE_HZ = 60.0
 #: Nobody leaves the cameras' view: longer ways are shortened, as on a treadmill.
 FARTHEST_MM = 1600.0
+#: The database bends ankles by up to 90 degrees where a marker was lost; a foot turns by no more than this from rest.
+ANKLE_DEG = 40.0
 #: The database has its left at +x, up at +y and forward at +z.
 WORLD_FROM_CMU = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 #: Which captured joint turns which bone; bones not named go with their parent (hands with the forearm).
@@ -116,6 +118,8 @@ def carry(build: Build, motion: Captured) -> MovingPerson:
         turns[:, index] = (
             motion.turns[sources[bone]] @ laid.get(bone, np.eye(3)) if bone in sources else turns[:, parent]
         )
+        if bone.startswith("foot"):
+            turns[:, index] = turns[:, parent] @ _at_most(turns[:, parent].swapaxes(1, 2) @ turns[:, index], ANKLE_DEG)
     skin = np.empty((frames, len(build.vertices), 3))
     for frame in range(frames):
         shifts = heads[frame] - np.einsum("bij,bj->bi", turns[frame], build.heads)
@@ -144,6 +148,13 @@ def _laid_along(build: Build, motion: Captured) -> dict[str, Floats]:
         ahead = np.array([1.0, 0.0, 0.0])
         laid[f"foot.{side}"] = _smallest_turn(shank @ ahead, ahead) @ shank  # toes ahead in the zero pose
     return laid
+
+
+def _at_most(turns: Floats, degrees: float) -> Floats:
+    """Return turns (T, 3, 3) by no larger an angle, about the same axes."""
+    vectors = Rotation.from_matrix(turns).as_rotvec()
+    angles = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Rotation.from_rotvec(vectors * np.minimum(1.0, np.radians(degrees) / np.maximum(angles, 1e-9))).as_matrix()
 
 
 def _smallest_turn(start: Floats, end: Floats) -> Floats:
