@@ -20,7 +20,7 @@ from calibration.foundation.errors import InputError
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
-from tracking.sequence.trust import Reason, Trust, judge_track
+from tracking.sequence.trust import Reason, Trust, judge_track, loosely_clothed
 
 __all__ = ["SEAM_TOLERANCE", "Seam", "TrackPart", "compare", "join_tracks", "mean_agreement", "pose_at"]
 
@@ -112,6 +112,7 @@ def join_tracks(
     margin: int,
     parameters: Mapping[str, Any],
     plausible: bool = True,
+    girths: Mapping[str, float] | None = None,
 ) -> list[Seam]:
     """Write one track file of T frames from parts of it, judged as a whole; return how the parts agreed.
 
@@ -123,6 +124,7 @@ def join_tracks(
         margin: frames on both sides of a seam that are marked where parts disagree.
         parameters: for the file.
         plausible: False: no frame is trusted, the subject came out as one that cannot be (`trust.plausible_size`).
+        girths: factors of girth that were found for the body's parts: limbs in loose clothes are doubtful.
     """
     held = [(part, part.path) for part in parts if part.path is not None]
     if not held:
@@ -146,18 +148,22 @@ def join_tracks(
         if not plausible:
             rest = trust == int(Trust.TRUSTED)
             trust[rest], reason[rest] = int(Trust.DOUBTFUL), int(Reason.IMPLAUSIBLE_BODY)
-        trust, reason = _with_limbs(file, trust, reason, unit)
+        clothed = [list(file.limb_names).index(limb) for limb in loosely_clothed(girths or {}, file.limb_names)]
+        trust, reason = _with_limbs(file, trust, reason, unit, clothed)
         file.judge(trust, reason)
     return seams
 
 
-def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float) -> tuple[Ints, Ints]:
+def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float, clothed: Sequence[int]) -> tuple[Ints, Ints]:
     """Judge the limbs anew, beside the frames as they are judged now, some rows at a time."""
     names = list(file.limb_names)
     judged = []
     for first in range(0, len(trust), _CHUNK):
         rows = slice(first, first + _CHUNK)
         limb_trust, limb_reason = judge_limbs(file.limb_record(rows), unit=unit, limits=limits_of(names))
+        for limb in clothed:
+            hidden = limb_trust[:, limb] == int(Trust.TRUSTED)
+            limb_trust[hidden, limb], limb_reason[hidden, limb] = int(Trust.DOUBTFUL), int(Reason.LOOSE_CLOTHES)
         judged.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
         file.judge_limbs(rows, limb_trust, limb_reason)
     return np.concatenate([one[0] for one in judged]), np.concatenate([one[1] for one in judged])

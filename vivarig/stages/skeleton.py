@@ -30,7 +30,7 @@ from skeleton.pose_spaces.pose_library import PoseLibrary
 from skeleton.pose_spaces.principal_geodesics import PoseSpace
 from skeleton.pose_spaces.skeleton_filling import FillReport, fill_skeleton_file
 from skeleton.tree.joint_tree import Skeleton
-from tracking.sequence.tracked_points import TrackedLimbs, TrackedPoints
+from tracking.sequence.tracked_points import TrackedPoints
 from tracking.subjects.skeleton import subject_body
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
@@ -41,6 +41,7 @@ from vivarig.mending.key_poses import hold_key_poses, signed_like
 from vivarig.mending.skeleton_rows import around, edited_spans
 from vivarig.mending.unedited import as_made
 from vivarig.stages import clean
+from vivarig.stages.joint_doubt import torn_from_surface, trust_by_joint, with_model_error
 from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
 from vivarig.stages.skeleton_chunks import fit_chunk, fit_chunks
 from vivarig.xray.bead_springs import BeadSprings, hold_beads, load_bead_springs
@@ -50,13 +51,6 @@ __all__ = ["fit_ahead", "prepare_ahead", "run"]
 #: How far a segment's length factor may lie from the whole body's: a tracked surface carries its template's
 #: proportions, so it says less about them than markers on skin do.
 LENGTH_SD = 0.02
-
-#: What a surface cannot know of joints deep in the flesh: sigma along one axis, as a share of the skeleton's height.
-DEEP = {"human": {"hip": 0.004, "pelvis": 0.002}}
-
-#: Share of the springs' sigma that is true of a tracked body's joints: 69 to 76 % of the errors of four walks of a
-#: stranger from the videos then lie within 1.88 sigma, some 62 % of those of the same body boxing.
-SPRING_SIGMA = 0.6
 
 _LOOKED_AT = 5_000
 """Frames, at least, that the report's medians are taken over."""
@@ -165,10 +159,11 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             if beads is not None:
                 held = hold_beads(beads, fit, of.names, rows.points, rows.sigma, fitting.markers, fitting.fit)
                 markerless, fit = fit, held
+            torn = torn_from_surface(fit, fitting.markers, body)
             fit = _no_surer(_surface_only(fit), of.trust[span.first : span.stop])
             limbs = of.limbs(slice(span.first, span.stop), body.joint_names)
-            fit = _with_model_error(fit, body, limbs)
-            writer.write(span, fit, rows.cage, markerless, _by_joint(fit, limbs))
+            fit = with_model_error(fit, limbs, torn)
+            writer.write(span, fit, rows.cage, markerless, trust_by_joint(fit, body, limbs, torn))
 
         done = 0
         chunk = None if beads is None else max(len(tracked), 1)
@@ -265,29 +260,6 @@ def _no_surer(fit: SkeletonFit, trust: Ints) -> SkeletonFit:
     worse = trust > fit.trust
     reason = np.where(worse, len(REASONS) - 1, fit.reason)
     return replace(fit, trust=np.maximum(fit.trust, trust), reason=reason)
-
-
-def _with_model_error(fit: SkeletonFit, body: Skeleton, limbs: TrackedLimbs | None) -> SkeletonFit:
-    """Return the fit with what markers cannot know in its sigma: of joints deep in the flesh, of doubtful limbs."""
-    if limbs is None:
-        return fit
-    size = float(np.ptp(body.forward(body.rest()).positions[0], axis=0).max())
-    known = DEEP.get(body.name, {})
-    deep = size * np.array([known.get(name.rpartition("_")[2], 0.0) for name in body.joint_names])
-    return replace(fit, sigma=np.sqrt((SPRING_SIGMA * fit.sigma) ** 2 + deep**2 + limbs.joint_doubt**2))
-
-
-def _by_joint(fit: SkeletonFit, limbs: TrackedLimbs | None) -> dict[str, Ints]:
-    """Trust of limbs and joints, for the file; a doubt of the skeleton's own is one about all joints."""
-    if limbs is None:
-        return {}
-    own = np.where(fit.reason == len(REASONS) - 1, TRUSTED, fit.trust)
-    joint = np.maximum(limbs.joint_trust, own[:, None])
-    return {
-        "limb_trust": limbs.trust.astype(np.uint8),
-        "limb_reason": limbs.reason.astype(np.uint8),
-        "joint_trust": joint.astype(np.uint8),
-    }
 
 
 def _scaled(body: Skeleton, markers: MarkerSet, tracked: TrackedPoints, seen: Ints, springs: Springs) -> Scaling:

@@ -234,9 +234,11 @@ def join(job: Job) -> CommandReport:
     target = job.recording.results / "track.h5"
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
     plausible = plausible_size(subject_name(job), prepared.scale)
+    girths = None if prepared.adaptation is None else prepared.adaptation.shape.girths
     seams = join_tracks(
-        target, parts, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible
-    )
+        target, parts, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible,
+        girths=girths,
+    )  # fmt: skip
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
     return summary(target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0))
 

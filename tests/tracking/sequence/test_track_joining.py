@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import create_results, open_results, text_array
 from tracking.sequence.track_joining import TrackPart, compare, join_tracks, mean_agreement, pose_at
-from tracking.sequence.trust import Reason, Trust, plausible_size
+from tracking.sequence.trust import Reason, Trust, loosely_clothed, plausible_size
 
 FRAMES, QUADS, VIEWS, UNIT = 20, 3, 4, 1.0
 
@@ -94,6 +95,28 @@ def test_limbs_are_judged_with_the_whole(tmp_path: Path) -> None:
     assert track["limb_trust"][:, 0].tolist() == [0] * 10 + [int(Trust.DOUBTFUL)] * 10
     assert (track["trust"][10:] == int(Trust.DOUBTFUL)).all() and (track["reason"][10:] == int(Reason.A_LIMB)).all()
     assert (track["limb_reason"][10:] == int(Reason.IN_EMPTY_AIR)).all()
+
+
+def test_limbs_in_loose_clothes_are_told_by_their_girth() -> None:
+    skirt = {"arm": 0.89, "belly": 0.98, "chest": 0.93, "head": 1.0, "shank": 0.95, "thigh": 1.65}
+    assert loosely_clothed(skirt, ("trunk", "left_leg", "right_leg", "left_arm")) == ("left_leg", "right_leg")
+    stout = dict.fromkeys(skirt, 1.3) | {"thigh": 1.5}
+    assert loosely_clothed(stout, ("left_leg",)) == () == loosely_clothed({}, ("left_leg",))
+
+
+def test_a_limb_in_loose_clothes_is_doubtful(tmp_path: Path) -> None:
+    parts = two_parts(tmp_path)
+    for one in parts:
+        assert one.path is not None
+        with h5py.File(one.path, "r+") as file:
+            del file["limb_names"]
+            file["limb_names"] = text_array(["left_leg"])
+    path = tmp_path / "track.h5"
+    girths = {"thigh": 1.7, "shank": 1.0, "belly": 1.0}
+    join_tracks(path, parts, FRAMES, unit=UNIT, margin=2, parameters={}, girths=girths)
+    with open_results(path, stage="track") as file:
+        assert (file["limb_reason"][:] == int(Reason.LOOSE_CLOTHES)).all()
+        assert (file["limb_trust"][:] == int(Trust.DOUBTFUL)).all() and (file["trust"][:] == int(Trust.DOUBTFUL)).all()
 
 
 def test_no_frame_of_a_body_that_cannot_be_is_trusted(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""How well the joints of a skeleton fitted to a tracked surface are known: their sigma and their trust.
+
+People of other builds, in motions the prior has not seen, disagree with surface and skeleton in different ways. So how
+far a joint stands from where the surface carries it tells an error better than the springs do, which know of no wrong
+model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.trust import Trust
+from skeleton.bodies.marker_sets import LANDMARK, MarkerSet
+from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
+from skeleton.tree.joint_tree import Skeleton
+from tracking.sequence.tracked_points import TrackedLimbs
+
+__all__ = ["torn_from_surface", "trust_by_joint", "with_model_error"]
+
+#: Shares of what a joint's sigma is made of, beside the doubt about its limb: of the springs' own sigma; of how far the
+#: joint stands from where the surface carries it, in this frame and (root mean square) over the frames fitted together.
+#: Chosen with the strangers and six people of `benchmarks.other_people` in sight.
+SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.25, 0.38
+#: Share of the springs' sigma where the surface carries no joints.
+SPRINGS_ALONE = 0.6
+#: A joint further than this from where the surface carries it is doubtful, as a share of the skeleton's height.
+TORN = {"human": 0.03}
+
+
+def torn_from_surface(fit: SkeletonFit, markers: MarkerSet, body: Skeleton) -> Floats | None:
+    """(T, J) how far each joint stands from where the surface carries it, mm; None if it carries none.
+
+    A joint that it does not carry has the frame's mean; a frame that was not tracked NaN.
+    """
+    torn = np.full((len(fit.trust), len(body.joint_names)), np.nan)
+    for index, name in enumerate(fit.marker_names):
+        if name.startswith(LANDMARK):
+            joint = body.joint_names.index(markers.segments[markers.names.index(name)])
+            torn[:, joint] = np.fmax(torn[:, joint], fit.residuals[:, index])
+    carried = np.isfinite(torn).any(axis=0)
+    if not carried.any():
+        return None
+    torn[:, ~carried] = torn[:, carried].mean(axis=1, keepdims=True)
+    return torn
+
+
+def with_model_error(fit: SkeletonFit, limbs: TrackedLimbs | None, torn: Floats | None) -> SkeletonFit:
+    """Return the fit with what springs cannot know in its sigma: where skeleton and surface part, doubtful limbs."""
+    if limbs is None:
+        return fit
+    if torn is None:
+        own = (SPRINGS_ALONE * fit.sigma) ** 2
+    else:
+        own = (SPRING_SIGMA * fit.sigma) ** 2 + TORN_NOW**2 * np.nan_to_num(torn) ** 2
+        own = own + TORN_OFTEN**2 * np.nanmean(torn**2, axis=0)
+    return replace(fit, sigma=np.sqrt(own + limbs.joint_doubt**2))
+
+
+def trust_by_joint(
+    fit: SkeletonFit, body: Skeleton, limbs: TrackedLimbs | None, torn: Floats | None
+) -> dict[str, Ints]:
+    """Trust of limbs and joints, for the file; a doubt of the skeleton's own is one about all joints."""
+    if limbs is None:
+        return {}
+    own = np.where(fit.reason == len(REASONS) - 1, TRUSTED, fit.trust)
+    joint = np.maximum(limbs.joint_trust, own[:, None])
+    if torn is not None:
+        height = float(np.ptp(body.forward(body.rest()).positions[0], axis=0).max())
+        away = torn > TORN.get(body.name, np.inf) * height
+        joint[away] = np.maximum(joint[away], int(Trust.DOUBTFUL))
+    return {
+        "limb_trust": limbs.trust.astype(np.uint8),
+        "limb_reason": limbs.reason.astype(np.uint8),
+        "joint_trust": joint.astype(np.uint8),
+    }
