@@ -18,10 +18,12 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Singles
 from capture.backgrounds.appearance import disc
+from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.views.confirmation import Floor, confirmed
+from capture.silhouettes.views.confirmation import SLACK, Floor, confirmed
+from capture.silhouettes.views.floor_texture import pixel_at, textured_height
 
 __all__ = ["learn_shade"]
 
@@ -39,6 +41,8 @@ _ROUNDS = 2
 #: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
 _STEADY = 0.35
 _BELOW = 0.03
+#: Marks on the floor are looked for within this share of the subject's height, and believed within this one.
+_REACH, _NEAR = 0.3, 0.12
 #: This share of the hull's surface is left below the plane that is clear of shade.
 _CLEAR_OF = 0.05
 
@@ -47,12 +51,12 @@ def learn_shade(
     models: Sequence[CameraModel], samples: Sequence[Sequence[Bytes]], rig: Rig | None, pool: Executor
 ) -> tuple[list[CameraModel], Floor | None]:
     """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
-    learnt, floor = list(models), None
+    learnt, floor, scenes = list(models), None, _empty_scenes(models)
     for _ in range(_ROUNDS):
         masks = list(pool.map(_silhouettes, learnt, samples))
         if rig is not None and len(rig) >= 3:
             frames = [list(views) for views in zip(*masks, strict=False)]
-            floor = floor_of(frames, rig)
+            floor = floor_of(frames, rig, scenes)
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
         learnt = list(pool.map(_with_limit, learnt, samples, masks))
@@ -82,14 +86,24 @@ def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Boo
     return replace(model, model=replace(plate, hue_limit=limit))
 
 
-def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig) -> Floor | None:
+def _empty_scenes(models: Sequence[CameraModel]) -> list[Singles]:
+    """Return the empty scenes (H, W, C) of all cameras; none if a model has none."""
+    plates = [model.model for model in models]
+    scenes = [plate.background.centre for plate in plates if isinstance(plate, PlateModel)]
+    return scenes if len(scenes) == len(models) else []
+
+
+def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig, scenes: Sequence[Singles] = ()) -> Floor | None:
     """Return the floor that the subject stands on in most of some frames' silhouettes; None if it does not show.
 
     Floors are planes of constant z, below (or, where z points down, above) the subject, on whose side the cameras are.
+    Silhouettes hold shade and mirror images at the feet, or lack these; so marks on the floor in the empty ``scenes``
+    (H, W, C) of the rig's cameras say how high it is, if they show.
     """
     hulls = [implicit_hull(list(masks), rig, sharp=False, score=False) for masks in frames]
+    hulls = [hull for hull in hulls if not hull.is_empty]
     levels = [0.01, _CLEAR_OF, 1.0 - _CLEAR_OF, 0.99]
-    spans = np.array([np.quantile(hull.vertices[:, 2], levels) for hull in hulls if not hull.is_empty])
+    spans = np.array([np.quantile(hull.vertices[:, 2], levels) for hull in hulls])
     if len(spans) < 3:
         return None
     height = float(np.median(spans[:, 3] - spans[:, 0]))
@@ -97,5 +111,21 @@ def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig) -> Floor | None:
     for up, ends, clear in ((1, spans[:, 0], spans[:, 1]), (-1, -spans[:, 3], -spans[:, 2])):
         near, middle, far = np.quantile(ends, [0.25, 0.5, 0.75])
         if (up * cameras > middle).all() and far - near < _STEADY * height:
-            return Floor(up * float(near - _BELOW * height), up, up * float(np.median(clear)))
+            corners = np.concatenate([hull.vertices[:, :2] for hull in hulls])
+            lowest = up * float(near)
+            low, high = (np.append(side(corners, axis=0), lowest) for side in (np.min, np.max))
+            marked = _marked_height(scenes, rig, Box(low, high), height)
+            level = lowest - up * _BELOW * height if marked is None else marked - up * _slack(rig, Box(low, high))
+            return Floor(level, up, up * float(np.median(clear)))
     return None
+
+
+def _marked_height(scenes: Sequence[Singles], rig: Rig, area: Box, height: float) -> float | None:
+    """Return the z of the marks on the floor, if they show about where a subject of some height is lowest."""
+    found = textured_height(scenes, rig, area, _REACH * height) if scenes else None
+    return found if found is not None and abs(found - float(area.centre[2])) < _NEAR * height else None
+
+
+def _slack(rig: Rig, area: Box) -> float:
+    """Return the distance by which views may miss each other, mm."""
+    return SLACK * max(max(camera.size) for camera in rig) * pixel_at(rig, area)

@@ -16,6 +16,7 @@ from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.background import Background, background_of, empty_scene, noise_curve, noise_over
 from capture.backgrounds.which_ground import better_places
 from capture.hull import overlap
+from capture.hull.bounds import Box
 from capture.recordings.recording import load_recording, save_recording
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
@@ -27,6 +28,7 @@ from capture.silhouettes.plausible import MaskFigures, implausible
 from capture.silhouettes.shade import floor_of, learn_shade
 from capture.silhouettes.still import still_parts
 from capture.silhouettes.views.confirmation import Floor, confirmed
+from capture.silhouettes.views.floor_texture import pixel_at
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
 from capture.silhouettes.views.two_sided import two_sided
@@ -230,6 +232,30 @@ def test_the_floor_is_where_the_subject_stands() -> None:
     assert found.height == pytest.approx(0.0, abs=8.0)  # a hull of five views has edges beyond the ball
     flying = [[ball(view, (0.0, 0.0, RADIUS + 60.0 * n)) for view in RIG] for n in range(3)]
     assert floor_of(flying, RIG) is None
+
+
+def test_marks_on_the_floor_say_how_high_it_is(rng: np.random.Generator) -> None:
+    """A mirror image makes the hull reach under the floor, which lies at 6 mm."""
+    grain = cv2.GaussianBlur(rng.normal(0, 1, (400, 400)).astype(np.float32), (0, 0), 1.5)
+    frames, scenes = [], []
+    for view in RIG:
+        origins, directions = rays(view)
+        at = (origins + directions * ((6.0 - origins[..., 2]) / directions[..., 2])[..., None])[..., :2] / 2.0 + 200.0
+        drawn = cv2.remap(grain, *at.astype(np.float32).transpose(2, 0, 1), cv2.INTER_LINEAR)
+        scenes.append((100.0 + 60.0 * drawn[..., None]).clip(5, 250).repeat(3, axis=2).astype(np.float32))
+    for n in range(-1, 2):
+        both = [((40.0 * n, 20.0, 6.0 + RADIUS), (40.0 * n, 20.0, 0.0)) for _ in RIG]
+        frames.append([ball(view, a) | ball(view, b) for view, (a, b) in zip(RIG, both, strict=True)])
+    deep, plain = floor_of(frames, RIG), [np.full_like(scene, 100.0) for scene in scenes]
+    assert deep is not None and deep.height < -20.0
+    found, bare = floor_of(frames, RIG, scenes), floor_of(frames, RIG, plain)
+    assert bare is not None and bare.height == deep.height  # nothing to go by
+    assert found is not None and found.height == deep.height  # far from where the subject is lowest: another plane
+    shallow = [[ball(view, (40.0 * n, 20.0, RADIUS)) for view in RIG] for n in range(-1, 2)]
+    found = floor_of(shallow, RIG, scenes)
+    assert found is not None and found.height == pytest.approx(
+        6.0 - 0.4 * pixel_at(RIG, Box(*np.zeros((2, 3)))), abs=0.5
+    )
 
 
 @pytest.mark.parametrize("shift", [0.0, 5.0])
