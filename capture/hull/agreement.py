@@ -42,23 +42,33 @@ def _edges(faces: NDArray[np.int32], vertices: int) -> tuple[NDArray[np.int32], 
 
 
 @compiled
-def _draw(
+def _changes(
     row: Floats,
     vertices: Floats,
     faces: NDArray[np.int32],
     ends: NDArray[np.int32],
     sides: NDArray[np.int32],
-    out: NDArray[np.bool_],
-) -> None:
-    """Set the pixels (H, W) whose centres lie in the projection of any front triangle.
+    size: tuple[int, int],
+) -> tuple[NDArray[np.int32], int, int]:
+    """Return how the number of front triangles over a pixel changes along rows, and the first column and row of that.
 
-    How many front triangles cover a pixel is counted along its row: where the row crosses an edge, the count changes by
-    the triangles on either side. Between two front triangles it stays, so only the outlines are followed.
+    Where a row crosses an edge, the number changes by the triangles on either side. Between two front triangles it
+    stays, so only the outlines are followed. ``size``: width and height of the image.
     """
-    height, width = out.shape
+    width, height = size
     pixels = np.empty((vertices.shape[0], 2))
+    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
     for i in range(vertices.shape[0]):
-        pixels[i, 0], pixels[i, 1] = project_point(row, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+        u, v = project_point(row, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+        pixels[i, 0], pixels[i, 1] = u, v
+        low_x, high_x = (u if u < low_x else low_x), (u if u > high_x else high_x)
+        low_y, high_y = (v if v < low_y else low_y), (v if v > high_y else high_y)
+    # Pixels that the mesh may cover. Clamped before they become whole numbers: a point near the camera's plane may be
+    # anywhere.
+    left, right = int(min(max(low_x, 0.0), float(width))), int(min(max(high_x + 2.0, 0.0), float(width)))
+    top, bottom = int(min(max(low_y, 0.0), float(height))), int(min(max(high_y + 2.0, 0.0), float(height)))
+    if right <= left or bottom <= top:
+        return np.zeros((0, 1), np.int32), 0, 0
     net = np.zeros(ends.shape[0], np.int32)  # front triangles that run along each edge upwards in vertex numbers
     for f in range(faces.shape[0]):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
@@ -73,29 +83,43 @@ def _draw(
             net[sides[f, 0]] += 1 if a < b else -1
             net[sides[f, 1]] += 1 if b < c else -1
             net[sides[f, 2]] += 1 if c < a else -1
-    change = np.zeros((height, width + 1), np.int32)
-    top, bottom, left, right = height, -1, width, 0
+    change = np.zeros((bottom - top, right - left + 1), np.int32)
     for edge in range(ends.shape[0]):
         if net[edge] == 0:
             continue
         px, py = pixels[ends[edge, 0], 0], pixels[ends[edge, 0], 1]
         qx, qy = pixels[ends[edge, 1], 0], pixels[ends[edge, 1], 1]
         more = net[edge] if py < qy else -net[edge]  # a front triangle has its left side run down
-        # Clamped before they become whole numbers: a point near the camera's plane may be anywhere.
-        first = int(np.ceil(min(max(min(py, qy), 0.0), float(height))))
-        last = int(np.ceil(min(max(max(py, qy), 0.0), float(height)))) - 1
+        first = int(np.ceil(min(max(min(py, qy), float(top)), float(bottom))))
+        last = int(np.ceil(min(max(max(py, qy), float(top)), float(bottom)))) - 1
         for y in range(first, last + 1):
-            x = min(max(px + (y - py) / (qy - py) * (qx - px), -1.0), width + 1.0)
+            x = min(max(px + (y - py) / (qy - py) * (qx - px), left - 1.0), right + 1.0)
             column = int(np.ceil(x)) if more > 0 else int(np.floor(x)) + 1
-            column = min(max(column, 0), width)
-            change[y, column] += more
-            left, right = min(left, column), max(right, column)
-        top, bottom = min(top, first), max(bottom, last)
-    for y in range(top, bottom + 1):
+            change[y - top, min(max(column, left), right) - left] += more
+    return change, left, top
+
+
+@compiled
+def _draw(change: NDArray[np.int32], left: int, top: int, out: NDArray[np.bool_]) -> None:
+    """Set the pixels (H, W) that a front triangle covers."""
+    for y in range(change.shape[0]):
         covering = 0
-        for x in range(left, right):
+        for x in range(change.shape[1] - 1):
             covering += change[y, x]
-            out[y, x] = covering > 0
+            out[top + y, left + x] = covering > 0
+
+
+@compiled
+def _count(change: NDArray[np.int32], left: int, top: int, mask: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many pixels a front triangle covers, and how many of them are in a mask (H, W)."""
+    drawn, common = 0, 0
+    for y in range(change.shape[0]):
+        covering = 0
+        for x in range(change.shape[1] - 1):
+            covering += change[y, x]
+            drawn += covering > 0
+            common += (covering > 0) & mask[top + y, left + x]
+    return drawn, common
 
 
 def mesh_silhouette(camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> Bools:
@@ -116,9 +140,8 @@ def _silhouette(
     ends: NDArray[np.int32],
     sides: NDArray[np.int32],
 ) -> Bools:
-    width, height = camera.size
-    out = np.zeros((height, width), dtype=bool)
-    _draw(camera.packed(), vertices, faces, ends, sides, out)
+    out = np.zeros(camera.size[::-1], dtype=bool)
+    _draw(*_changes(camera.packed(), vertices, faces, ends, sides, camera.size), out)
     return out
 
 
@@ -133,8 +156,10 @@ def silhouette_agreement(
 ) -> Floats:
     """Return (C,) IoU of the mesh's silhouettes with the given ones; NaN where a mask is None."""
     edges = _edges(faces, len(vertices))
-    scores = [
-        np.nan if mask is None else overlap(_silhouette(camera, vertices, faces, *edges), mask)
-        for camera, mask in zip(rig, masks, strict=True)
-    ]
-    return np.array(scores)
+    scores = np.full(len(masks), np.nan)
+    for index, (camera, mask) in enumerate(zip(rig, masks, strict=True)):
+        if mask is not None:
+            drawn, common = _count(*_changes(camera.packed(), vertices, faces, *edges, camera.size), mask)
+            union = drawn + int(np.count_nonzero(mask)) - common
+            scores[index] = common / union if union else np.nan
+    return scores

@@ -69,6 +69,8 @@ def _decide(views: FieldViews, centre: Floats, radius: float) -> int:
         pixels, tells = distance_in_view(values, layout, view, u, v)
         if pixels > reach:
             outside += 1
+            if outside > tolerated:
+                return 1
         if pixels > -reach:
             maybe_outside += 1
         if carves:

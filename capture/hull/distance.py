@@ -75,7 +75,7 @@ class DistanceImage:
 
 @compiled
 def _edge_band(level: Singles, band: float, out: Singles) -> None:
-    """Lower ``out`` (h, w) to the distance to the level-0.5 polyline of ``level`` (h, w) within ``band`` px."""
+    """Lower ``out`` (h, w) to the squared distance to the level-0.5 polyline of ``level`` (h, w) within ``band`` px."""
     height, width = level.shape
     xs = np.empty(4)
     ys = np.empty(4)
@@ -121,20 +121,19 @@ def _edge_band(level: Singles, band: float, out: Singles) -> None:
                 j = (i + 1) % count
                 x0, y0, x1, y1 = xs[i], ys[i], xs[j], ys[j]
                 dx, dy = x1 - x0, y1 - y0
-                length2 = dx * dx + dy * dy + 1e-12
+                dx_unit, dy_unit = dx / (dx * dx + dy * dy + 1e-12), dy / (dx * dx + dy * dy + 1e-12)
                 low_row = max(0, int(np.ceil(min(y0, y1) - band)))
                 high_row = min(height - 1, int(np.floor(max(y0, y1) + band)))
                 low_column = max(0, int(np.ceil(min(x0, x1) - band)))
                 high_column = min(width - 1, int(np.floor(max(x0, x1) + band)))
                 for r in range(low_row, high_row + 1):
                     for q in range(low_column, high_column + 1):
-                        t = ((q - x0) * dx + (r - y0) * dy) / length2
+                        t = (q - x0) * dx_unit + (r - y0) * dy_unit
                         t = min(1.0, max(0.0, t))
                         ex = x0 + t * dx - q
                         ey = y0 + t * dy - r
-                        distance = np.float32(np.sqrt(ex * ex + ey * ey))
-                        if distance < out[r, q]:
-                            out[r, q] = distance
+                        square = np.float32(ex * ex + ey * ey)
+                        out[r, q] = square if square < out[r, q] else out[r, q]
 
 
 def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO) -> DistanceImage:
@@ -175,25 +174,32 @@ def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO)
     level[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left] = level_all[rows, columns]
     if full != 1.0:
         level /= np.float32(full)
-    inside = (level > 0.5).view(np.uint8)
-    to_outside = cv2.distanceTransform(inside, cv2.DIST_L2, cv2.DIST_MASK_5)
-    to_inside = cv2.distanceTransform(1 - inside, cv2.DIST_L2, cv2.DIST_MASK_5)
-    values = np.empty(level.shape, dtype=np.float32)
-    _signed(level, to_outside, to_inside, np.float32(BAND_PX), values)
+    values = np.full(level.shape, BAND_PX**2, dtype=np.float32)
+    away = np.empty(level.shape, dtype=np.uint8)
+    _edge_band(level, BAND_PX, values)
+    _away_from_edge(values, away)
+    _signed(level, cv2.distanceTransform(away, cv2.DIST_L2, cv2.DIST_MASK_5), np.float32(BAND_PX), values)
     return DistanceImage(values, (left, top), box, view, carves_outside)
 
 
 @compiled
-def _signed(level: Singles, to_outside: Singles, to_inside: Singles, band: np.float32, values: Singles) -> None:
-    """Fill the signed distances: those to the edge's polyline near it, those of the pixel grid elsewhere."""
-    values[:, :] = band
-    _edge_band(level, float(band), values)
+def _away_from_edge(squares: Singles, away: NDArray[np.uint8]) -> None:
+    """Set to 0 the pixels that lie at the edge, to 1 all others."""
+    for row in range(squares.shape[0]):
+        for column in range(squares.shape[1]):
+            away[row, column] = squares[row, column] > np.float32(0.505)
+
+
+@compiled
+def _signed(level: Singles, to_edge: Singles, band: np.float32, values: Singles) -> None:
+    """Turn squared distances to the edge's polyline into signed ones, those of the pixel grid where it is far."""
     for row in range(level.shape[0]):
         for column in range(level.shape[1]):
-            # One of the two is zero. Written without branches, so that several pixels are done at a time.
-            grid = to_outside[row, column] + to_inside[row, column] - np.float32(0.5)
+            # Pixels at the edge are half a pixel from it. Without branches: several pixels are done at a time.
+            grid = to_edge[row, column] + np.float32(0.5)
             far = grid if grid > band else band
-            magnitude = values[row, column] if values[row, column] < band else far
+            near = np.sqrt(values[row, column])
+            magnitude = near if near < band else far
             values[row, column] = -magnitude if level[row, column] > np.float32(0.5) else magnitude
 
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_point, project_point_with_jacobian
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.distance import RIM_PX
@@ -106,44 +107,55 @@ def ranked(worst: Floats, tolerated: int, told: int, least: int) -> float:
 
 
 @compiled
-def surface_normals(views: FieldViews, points: Floats, step: float) -> Floats:
+def _decider(views: FieldViews, x: float, y: float, z: float, worst: Floats, which: Ints) -> int:
+    """Return the view that decides at a point; ``worst`` and ``which`` (``tolerated`` + 1,) are work space."""
+    rows, metric, _, values, layout, tolerated, least = views
+    worst[:] = -1e9
+    which[:] = 0
+    told = 0
+    for view in range(rows.shape[0]):
+        row = rows[view]
+        u, v = project_point(row, x, y, z)
+        pixels, tells = distance_in_view(values, layout, view, u, v)
+        told += tells
+        dx, dy, dz = x - row[CENTRE_X], y - row[CENTRE_Y], z - row[CENTRE_Z]
+        distance = pixels * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
+        candidate = view
+        for k in range(tolerated + 1):
+            if distance > worst[k]:
+                worst[k], distance = distance, worst[k]
+                which[k], candidate = candidate, which[k]
+    return int(which[max(0, min(tolerated, told - least))])
+
+
+@compiled
+def surface_normals(views: FieldViews, points: Floats, known: NDArray[np.int8], step: float) -> Floats:
     """Return (n, 3) unit normals of the field at surface points (n, 3): the gradient of the view that decides there.
 
     At an edge of the hull two views decide, one on each side; the gradient of either is clean, that of their
-    maximum is not. ``step``: half the length of the differences, mm. NaN where the view's distance is flat.
+    maximum is not. NaN where the view's distance is flat.
+
+    Args:
+        known: (n,) the view that decides at a point, -1 where it is to be found.
+        step: half the length of the differences, mm.
     """
-    rows, metric, _, values, layout, tolerated, least = views
+    values, layout = views.values, views.layout
     out = np.empty(points.shape)
-    place = np.empty(3)
-    worst = np.empty(tolerated + 1)
-    which = np.empty(tolerated + 1, np.int64)
+    worst = np.empty(views.tolerated + 1)
+    which = np.empty(views.tolerated + 1, np.int64)
+    by_point, scratch = np.empty((2, 3)), np.empty((2, 16))
     for n in range(points.shape[0]):
-        worst[:] = -1e9
-        which[:] = 0
-        told = 0
-        for view in range(rows.shape[0]):
-            row = rows[view]
-            u, v = project_point(row, points[n, 0], points[n, 1], points[n, 2])
-            pixels, tells = distance_in_view(values, layout, view, u, v)
-            told += tells
-            dx, dy, dz = points[n, 0] - row[CENTRE_X], points[n, 1] - row[CENTRE_Y], points[n, 2] - row[CENTRE_Z]
-            distance = pixels * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
-            candidate = view
-            for k in range(tolerated + 1):
-                if distance > worst[k]:
-                    worst[k], distance = distance, worst[k]
-                    which[k], candidate = candidate, which[k]
-        view = which[max(0, min(tolerated, told - least))]
-        row = rows[view]
+        x, y, z = points[n, 0], points[n, 1], points[n, 2]
+        view = int(known[n])
+        if view < 0:
+            view = _decider(views, x, y, z, worst, which)
+        u, v = project_point_with_jacobian(views.rows[view], x, y, z, by_point, scratch)
         length = 0.0
         for axis in range(3):
-            place[0], place[1], place[2] = points[n, 0], points[n, 1], points[n, 2]
-            place[axis] += step
-            u, v = project_point(row, place[0], place[1], place[2])
-            ahead, _ = distance_in_view(values, layout, view, u, v)
-            place[axis] -= 2 * step
-            u, v = project_point(row, place[0], place[1], place[2])
-            behind, _ = distance_in_view(values, layout, view, u, v)
+            # Within a cell the projection is as good as straight.
+            du, dv = step * by_point[0, axis], step * by_point[1, axis]
+            ahead, _ = distance_in_view(values, layout, view, u + du, v + dv)
+            behind, _ = distance_in_view(values, layout, view, u - du, v - dv)
             out[n, axis] = ahead - behind
             length += out[n, axis] ** 2
         out[n] /= np.sqrt(length)

@@ -28,7 +28,7 @@ __all__ = ["Evidence", "gather", "hull_field", "implicit_hull"]
 
 Silhouette = NDArray[Any] | DistanceImage | None
 #: Cells along the longest side that an automatic voxel size may give.
-_MOST_CELLS = 128
+_MOST_CELLS = 104
 #: Projections are interpolated inside blocks while that is this good, px.
 _INTERPOLATION_PX = 0.05
 
@@ -122,6 +122,7 @@ class _Sampled:
     views: FieldViews
     active: NDArray[np.int32]
     values: NDArray[np.float32]
+    decides: NDArray[np.int8]
 
 
 def _sample(
@@ -146,8 +147,8 @@ def _sample(
     views = FieldViews(rows, scales.metric, scales.gain, packed.values, packed.layout, tolerated, least)
     active = active_blocks(views, grid)
     interpolate = interpolation_error(rows, grid, active) < _INTERPOLATION_PX
-    values = sample_blocks(views, grid, active, interpolate, enough * grid.spacing)
-    return _Sampled(grid, views, active, values)
+    active, values, decides = sample_blocks(views, grid, active, interpolate, enough * grid.spacing)
+    return _Sampled(grid, views, active, values, decides)
 
 
 # Twelve parameters: silhouettes and rig, then keywords with a default.
@@ -194,14 +195,20 @@ def implicit_hull(
     )
     if evidence.box is None:
         return no_hull(len(rig), evidence.used, evidence.flags)
-    sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 2.5, most_cells)
+    sampled = _sample(evidence, evidence.box, voxel_mm, tolerated, 1.5, most_cells)
     grid = sampled.grid
 
-    def normals_at(points: Floats) -> Floats:
-        return surface_normals(sampled.views, points, 0.5 * grid.spacing)
+    def normals_at(points: Floats, known: NDArray[np.int8]) -> Floats:
+        return surface_normals(sampled.views, points, known, 0.5 * grid.spacing)
 
     vertices, faces = march(
-        sampled.active, sampled.values, grid.origin, grid.spacing, grid.blocks, normals_at if sharp else None
+        sampled.active,
+        sampled.values,
+        grid.origin,
+        grid.spacing,
+        grid.blocks,
+        decides=sampled.decides,
+        normals_at=normals_at if sharp else None,
     )
     if len(faces) == 0:
         return no_hull(len(rig), evidence.used, evidence.flags | HullFlag.EMPTY_HULL)

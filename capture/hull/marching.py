@@ -32,17 +32,23 @@ def march(
     origin: Floats,
     spacing: float,
     blocks: tuple[int, int, int],
-    normals_at: Callable[[Floats], Floats] | None = None,
+    *,
+    decides: NDArray[np.int8] | None = None,
+    normals_at: Callable[[Floats, NDArray[np.int8]], Floats] | None = None,
 ) -> tuple[Floats, Faces]:
     """Return vertices (V, 3), mm, and faces (F, 3), normals outward, of the level 0 of a block-sampled field.
 
     Args:
         active: (m, 3) blocks; every block that the surface crosses must be among them.
         sampled: (m, BLOCK + 1, ...) field at the blocks' grid points, negative inside.
-        normals_at: gives unit normals (n, 3) of the surface at points (n, 3); with it edges stay sharp.
+        decides: (m, BLOCK + 1, ...) which view decides at the grid points, -1 where that is not known.
+        normals_at: gives unit normals (n, 3) of the surface at points (n, 3) where such views decide (n,), with it
+            edges stay sharp.
     """
-    vertices, vertex_of = _vertices(active, sampled, origin, spacing)
-    normals = np.zeros((0, 3)) if normals_at is None else normals_at(vertices)
+    if decides is None:
+        decides = np.full(sampled.shape, -1, np.int8)
+    vertices, vertex_of, known = _vertices(active, sampled, decides, origin, spacing)
+    normals = np.zeros((0, 3)) if normals_at is None else normals_at(vertices, known)
     vertices, faces, closed = _faces(
         active,
         sampled,
@@ -64,42 +70,78 @@ def march(
 
 @compiled
 def _vertices(
-    active: NDArray[np.int32], sampled: Singles, origin: Floats, spacing: float
-) -> tuple[Floats, NDArray[np.int32]]:
-    """Return the surface's crossings of grid edges and, per block and own grid point and axis, their numbers."""
+    active: NDArray[np.int32], sampled: Singles, decides: NDArray[np.int8], origin: Floats, spacing: float
+) -> tuple[Floats, NDArray[np.int32], NDArray[np.int8]]:
+    """Return the surface's crossings of grid edges, per block and own grid point and axis their numbers, their views.
+
+    Where the same view decides at both ends of an edge it does so between them; -1 elsewhere.
+    """
     number = active.shape[0]
     # Each grid edge belongs to the block that holds its low end as one of its BLOCK^3 own points.
     vertex_of = np.full((number, BLOCK, BLOCK, BLOCK, 3), -1, np.int32)
     vertices = np.empty((4 * BLOCK * BLOCK * number + 16, 3))
+    known = np.empty(vertices.shape[0], np.int8)
     count = 0
     for n in range(number):
-        block = sampled[n]
+        block, views = sampled[n], decides[n]
         for i in range(BLOCK):
             for j in range(BLOCK):
                 for k in range(BLOCK):
                     f0 = block[i, j, k]
                     for axis in range(3):
-                        if axis == 0:
-                            f1 = block[i + 1, j, k]
-                        elif axis == 1:
-                            f1 = block[i, j + 1, k]
-                        else:
-                            f1 = block[i, j, k + 1]
+                        x, y, z = i + (axis == 0), j + (axis == 1), k + (axis == 2)
+                        f1 = block[x, y, z]
                         if (f0 < 0) == (f1 < 0):
                             continue
                         if count == vertices.shape[0]:
                             longer = np.empty((2 * count, 3))
                             longer[:count] = vertices
                             vertices = longer
+                            more = np.empty(2 * count, np.int8)
+                            more[:count] = known
+                            known = more
                         # Kept off the grid points, so that no triangle collapses.
                         t = min(max(f0 / (f0 - f1), 1e-3), 1.0 - 1e-3)
                         vertices[count, 0] = origin[0] + (active[n, 0] * BLOCK + i) * spacing
                         vertices[count, 1] = origin[1] + (active[n, 1] * BLOCK + j) * spacing
                         vertices[count, 2] = origin[2] + (active[n, 2] * BLOCK + k) * spacing
                         vertices[count, axis] += t * spacing
+                        known[count] = views[i, j, k] if views[i, j, k] == views[x, y, z] else -1
                         vertex_of[n, i, j, k, axis] = count
                         count += 1
-    return vertices[:count].copy(), vertex_of
+    return vertices[:count].copy(), vertex_of, known[:count].copy()
+
+
+@compiled
+def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return eigenvalues (3,), ascending, and vectors (3, 3) as columns of a symmetric matrix, which is used up.
+
+    Jacobi's turns: for three rows a tenth of the time of LAPACK's general way.
+    """
+    axes = np.eye(3)
+    for _ in range(12):
+        beside = matrix[0, 1] ** 2 + matrix[0, 2] ** 2 + matrix[1, 2] ** 2
+        if beside <= 1e-30 * (matrix[0, 0] ** 2 + matrix[1, 1] ** 2 + matrix[2, 2] ** 2):
+            break
+        for p in range(2):
+            for q in range(p + 1, 3):
+                if matrix[p, q] == 0.0:
+                    continue
+                ratio = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+                tangent = (1.0 if ratio >= 0.0 else -1.0) / (abs(ratio) + np.sqrt(1.0 + ratio * ratio))
+                cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
+                sine = tangent * cosine
+                for k in range(3):
+                    a, b = matrix[k, p], matrix[k, q]
+                    matrix[k, p], matrix[k, q] = cosine * a - sine * b, sine * a + cosine * b
+                for k in range(3):
+                    a, b = matrix[p, k], matrix[q, k]
+                    matrix[p, k], matrix[q, k] = cosine * a - sine * b, sine * a + cosine * b
+                    a, b = axes[k, p], axes[k, q]
+                    axes[k, p], axes[k, q] = cosine * a - sine * b, sine * a + cosine * b
+    squares = np.array([matrix[0, 0], matrix[1, 1], matrix[2, 2]])
+    order = np.argsort(squares)
+    return squares[order], axes[:, order]
 
 
 @compiled
@@ -138,7 +180,7 @@ def _feature(
             right[r] += normal[r] * offset
             for c in range(3):
                 matrix[r, c] += normal[r] * normal[c]
-    squares, axes = np.linalg.eigh(matrix)
+    squares, axes = _eigen(matrix)
     out[:] = middle
     for e in range(3):
         # Along an edge of the hull nothing holds the point: it stays at the polygon's middle there.

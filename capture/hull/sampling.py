@@ -7,158 +7,339 @@ from numpy.typing import NDArray
 
 from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
 from calibration.cameras.projection import project_point
-from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.blocks import BLOCK, Grid
+from capture.hull.distance import RIM_PX
 from capture.hull.field import FieldViews, distance_in_view, ranked, value_at
 
 __all__ = ["dense_field", "interpolation_error", "sample_blocks"]
 
 
 @compiled
-def _corner_projections(rows: Floats, grid: Grid, block: NDArray[np.int32], corners: Floats) -> float:
-    """Fill (C, 8, 3): pixel and distance from the camera of a block's corners; return the error of interpolating.
-
-    The error is that at the block's middle, px: where it is largest. Infinite where a corner is not seen.
-    """
-    origin, spacing = grid.origin, grid.spacing
-    side = BLOCK * spacing
-    x, y, z = (
-        origin[0] + block[0] * BLOCK * spacing,
-        origin[1] + block[1] * BLOCK * spacing,
-        origin[2] + block[2] * BLOCK * spacing,
-    )
-    worst = 0.0
-    for view in range(rows.shape[0]):
-        row = rows[view]
-        mean_u, mean_v = 0.0, 0.0
-        for corner in range(8):
-            # Written as in `sample_blocks`, so that neighbours compute the same numbers for the corners they share.
-            px = origin[0] + (block[0] + (corner & 1)) * BLOCK * spacing
-            py = origin[1] + (block[1] + (corner >> 1 & 1)) * BLOCK * spacing
-            pz = origin[2] + (block[2] + (corner >> 2)) * BLOCK * spacing
-            u, v = project_point(row, px, py, pz)
-            dx, dy, dz = px - row[CENTRE_X], py - row[CENTRE_Y], pz - row[CENTRE_Z]
-            corners[view, corner, 0] = u
-            corners[view, corner, 1] = v
-            corners[view, corner, 2] = np.sqrt(dx * dx + dy * dy + dz * dz)
-            mean_u += u / 8
-            mean_v += v / 8
-        u, v = project_point(row, x + side / 2, y + side / 2, z + side / 2)
-        error = np.sqrt((u - mean_u) ** 2 + (v - mean_v) ** 2)
-        if not error <= worst:
-            worst = error if np.isfinite(error) else np.inf
-    return worst
+def _project_corner(row: Floats, grid: Grid, i: int, j: int, k: int, out: Floats) -> None:
+    """Fill (3,): pixel and distance from the camera of a corner (i, j, k) of the blocks."""
+    px = grid.origin[0] + i * BLOCK * grid.spacing
+    py = grid.origin[1] + j * BLOCK * grid.spacing
+    pz = grid.origin[2] + k * BLOCK * grid.spacing
+    out[0], out[1] = project_point(row, px, py, pz)
+    dx, dy, dz = px - row[CENTRE_X], py - row[CENTRE_Y], pz - row[CENTRE_Z]
+    out[2] = np.sqrt(dx * dx + dy * dy + dz * dz)
 
 
 @compiled
 def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> float:
-    """Return the largest error (px) of interpolating projections inside the blocks, tried on some of them."""
-    corners = np.empty((rows.shape[0], 8, 3))
+    """Return the largest error (px) of interpolating projections inside the blocks, tried on some of them.
+
+    The error is that at a block's middle: where it is largest. Infinite where a corner is not seen.
+    """
+    corner = np.empty(3)
+    half = BLOCK * grid.spacing / 2
     worst = 0.0
     step = max(1, active.shape[0] // 64)
     for n in range(0, active.shape[0], step):
-        worst = max(worst, _corner_projections(rows, grid, active[n], corners))
+        i, j, k = active[n, 0], active[n, 1], active[n, 2]
+        for view in range(rows.shape[0]):
+            mean_u, mean_v = 0.0, 0.0
+            for c in range(8):
+                _project_corner(rows[view], grid, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2), corner)
+                mean_u += corner[0] / 8
+                mean_v += corner[1] / 8
+            u, v = project_point(
+                rows[view],
+                grid.origin[0] + (2 * i + 1) * half,
+                grid.origin[1] + (2 * j + 1) * half,
+                grid.origin[2] + (2 * k + 1) * half,
+            )
+            error = np.sqrt((u - mean_u) ** 2 + (v - mean_v) ** 2)
+            if not error <= worst:
+                worst = error if np.isfinite(error) else np.inf
     return worst
 
 
-# Over 80 lines: a call per grid point instead of the inner loops made hulls 10 % slower (measured).
+@compiled
+def _number_corners(active: NDArray[np.int32], blocks: tuple[int, int, int]) -> tuple[NDArray[np.int32], int]:
+    """Return (m, 8) the numbers of the blocks' corners, those that several share once, and how many there are."""
+    at = np.full((blocks[0] + 1, blocks[1] + 1, blocks[2] + 1), -1, np.int32)
+    numbers = np.empty((active.shape[0], 8), np.int32)
+    count = 0
+    for n in range(active.shape[0]):
+        for c in range(8):
+            i, j, k = active[n, 0] + (c & 1), active[n, 1] + (c >> 1 & 1), active[n, 2] + (c >> 2)
+            if at[i, j, k] < 0:
+                at[i, j, k] = count
+                count += 1
+            numbers[n, c] = at[i, j, k]
+    return numbers, count
+
+
+@compiled
+def _project_corners(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
+    """Return (m, 8) the numbers of the blocks' corners and (n, C, 3) what each of them is in the views."""
+    numbers, count = _number_corners(active, grid.blocks)
+    corners = np.empty((count, rows.shape[0], 3))
+    done = np.zeros(count, np.bool_)
+    for n in range(active.shape[0]):
+        for c in range(8):
+            number = numbers[n, c]
+            if not done[number]:
+                i, j, k = active[n, 0] + (c & 1), active[n, 1] + (c >> 1 & 1), active[n, 2] + (c >> 2)
+                for view in range(rows.shape[0]):
+                    _project_corner(rows[view], grid, i, j, k, corners[number, view])
+                done[number] = True
+    return numbers, corners
+
+
+@compiled
+def _interpolate(corners: Floats, numbers: NDArray[np.int32], view: int, out: Floats) -> None:
+    """Fill (3, points) pixel and distance of a view at the grid points of a block, from those at its corners."""
+    side = BLOCK + 1
+    for c in range(3):
+        a0, a1 = corners[numbers[0], view, c], corners[numbers[1], view, c]
+        b0, b1 = corners[numbers[2], view, c], corners[numbers[3], view, c]
+        c0, c1 = corners[numbers[4], view, c], corners[numbers[5], view, c]
+        d0, d1 = corners[numbers[6], view, c], corners[numbers[7], view, c]
+        for i in range(side):
+            fx = i / BLOCK
+            a, b = a0 * (1.0 - fx) + a1 * fx, b0 * (1.0 - fx) + b1 * fx
+            far_a, far_b = c0 * (1.0 - fx) + c1 * fx, d0 * (1.0 - fx) + d1 * fx
+            for j in range(side):
+                fy = j / BLOCK
+                near, far = a * (1.0 - fy) + b * fy, far_a * (1.0 - fy) + far_b * fy
+                for k in range(side):
+                    fz = k / BLOCK
+                    out[c, (i * side + j) * side + k] = near * (1.0 - fz) + far * fz
+
+
+@compiled
+def _raise_by_view(
+    views: FieldViews,
+    view: int,
+    places: Floats,
+    best: Floats,
+    which: NDArray[np.int8],
+    silent: Ints,
+    pixels: Floats,
+) -> None:
+    """Raise the field ``best`` (points,) of a block to a view's distances, noting ``which`` (points,) view decides.
+
+    ``places`` (3, points) are pixel and distance of the grid points in the view; ``silent`` (points,) counts the views
+    that cannot tell; ``pixels`` (points,) is work space.
+    """
+    values, layout = views.values, views.layout
+    start, width, height = layout[view, 0], layout[view, 1], layout[view, 2]
+    left, top = float(layout[view, 3]), float(layout[view, 4])
+    count = best.shape[0]
+    # Beyond the rim of a view that shows a part it cannot tell.
+    edge = 0.01 if layout[view, 5] == 1 else float(RIM_PX)
+    within = True
+    for corner in range(8):
+        # Points between corners that the image holds are in it too: no need to ask each.
+        at = ((corner & 1) * (BLOCK + 1) + (corner >> 1 & 1)) * (BLOCK + 1) * BLOCK + (corner >> 2) * BLOCK
+        x, y = places[0, at] - left, places[1, at] - top
+        within = within and x > edge and y > edge and x < width - 1 - edge and y < height - 1 - edge
+    if within:
+        for n in range(count):
+            x, y = places[0, n] - left, places[1, n] - top
+            column, row = np.int32(x), np.int32(y)
+            fx, fy = x - column, y - row
+            at = start + row * width + column
+            upper = values[at] + fx * (values[at + 1] - values[at])
+            lower = values[at + width] + fx * (values[at + width + 1] - values[at + width])
+            pixels[n] = upper + fy * (lower - upper)
+    else:
+        for n in range(count):
+            pixels[n], tells = distance_in_view(values, layout, view, places[0, n], places[1, n])
+            silent[n] += not tells
+    metric = views.metric[view]
+    for n in range(count):
+        distance = pixels[n] * metric * places[2, n]
+        which[n] = view if distance > best[n] else which[n]
+        best[n] = max(best[n], distance)
+
+
+@compiled
+def _order_views(
+    views: FieldViews, grid: Grid, corners: Floats, numbers: NDArray[np.int32], order: Ints, most: Floats
+) -> int:
+    """Fill the views (C,), those first that have a block's middle farthest outside, and bounds (C,) in the block, mm.
+
+    Returns 1 if the block is surely outside the hull, -1 if surely inside, else 0. A signed distance changes by no more
+    than a point moves in the image, and in a block none is farther from the middle than a corner; one pixel of slack as
+    in `capture.hull.blocks`. There is no bound of a view that shows a part of the subject: whether it can tell about a
+    point is not known beforehand.
+    """
+    radius = 0.8660255 * BLOCK * grid.spacing
+    middle = np.empty(order.shape[0])
+    outside, inside = False, True
+    for view in range(order.shape[0]):
+        u, v, away = 0.0, 0.0, 0.0
+        for c in range(8):
+            corner = corners[numbers[c], view]
+            u, v, away = u + corner[0] / 8, v + corner[1] / 8, away + corner[2] / 8
+        pixels, _ = distance_in_view(views.values, views.layout, view, u, v)
+        middle[view] = pixels * views.metric[view] * away
+        most[view] = np.inf
+        if views.layout[view, 5] == 1 and away > 1.5 * radius and np.isfinite(u):
+            farthest = 0.0
+            for c in range(8):
+                corner = corners[numbers[c], view]
+                farthest = max(farthest, (corner[0] - u) ** 2 + (corner[1] - v) ** 2)
+            reach = np.sqrt(farthest) + 1.0
+            outside = outside or pixels > reach
+            high = pixels + reach
+            most[view] = high * views.metric[view] * (away + radius if high > 0 else away - radius)
+        inside = inside and most[view] < 0.0
+        at = view
+        while at > 0 and middle[order[at - 1]] < middle[view]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = view
+    return int(outside) - int(inside)
+
+
+@compiled
+def _largest_distances(
+    views: FieldViews, grid: Grid, active: NDArray[np.int32], enough: float
+) -> tuple[NDArray[np.int32], Singles, NDArray[np.int8]]:
+    """Return blocks, field and deciding views as `sample_blocks` does where no view may be wrong: the largest decides.
+
+    A view that cannot be the largest anywhere in a block is not looked at, and blocks that the surface surely does not
+    cross are left out.
+    """
+    side = BLOCK + 1
+    points = side * side * side
+    count = views.rows.shape[0]
+    numbers, corners = _project_corners(views.rows, grid, active)
+    out = np.empty((active.shape[0], side, side, side), np.float32)
+    decides = np.full((active.shape[0], side, side, side), -1, np.int8)
+    kept = np.empty(active.shape, np.int32)
+    order, most = np.empty(count, np.int64), np.empty(count)
+    places = np.empty((3, points))
+    best, pixels = np.empty(points), np.empty(points)
+    silent = np.empty(points, np.int64)
+    number = 0
+    for n in range(active.shape[0]):
+        state = _order_views(views, grid, corners, numbers[n], order, most)
+        rim = False
+        for axis in range(3):
+            rim = rim or active[n, axis] == 0 or active[n, axis] + 1 == grid.blocks[axis]
+        if state == 1 or (state == -1 and not rim):
+            continue
+        which = decides[number].reshape(-1)
+        best[:] = -1e9
+        silent[:] = 0
+        smallest = -1e9
+        for turn in range(count):
+            view = order[turn]
+            if most[view] < smallest:
+                continue
+            _interpolate(corners, numbers[n], view, places)
+            _raise_by_view(views, view, places, best, which, silent, pixels)
+            smallest = best.min()
+            if smallest > enough:
+                break
+        block = out[number].reshape(-1)
+        for at in range(points):
+            block[at] = max(best[at], 1.0) if count - silent[at] < views.least else best[at]
+        kept[number] = active[n]
+        number += 1
+    return kept[:number].copy(), out[:number], decides[:number]
+
+
 @compiled
 def sample_blocks(
     views: FieldViews, grid: Grid, active: NDArray[np.int32], interpolate: bool, enough: float
-) -> Singles:
-    """Return (m, BLOCK + 1, BLOCK + 1, BLOCK + 1) the field at the grid points of the active blocks, mm.
+) -> tuple[NDArray[np.int32], Singles, NDArray[np.int8]]:
+    """Return (m, 3) those of the active blocks that matter, the field at their grid points, mm, and who decides there.
+
+    Field and deciding view (-1: not known) are (m, BLOCK + 1, BLOCK + 1, BLOCK + 1).
 
     Args:
         interpolate: project a block's corners only and interpolate between them.
-        enough: a point is not looked at further once it is found this far outside, mm. Its value is then a lower
-            bound; no edge of the grid that the surface crosses ends there if this is well above the spacing.
+        enough: a block is not looked at further once all of it is found this far outside, mm. Its values are then
+            lower bounds; no edge of the grid that the surface crosses ends there if this is above the spacing.
     """
-    rows, metric, _, values, layout, tolerated, least = views
-    origin, spacing, blocks = grid
+    origin, spacing, _ = grid
+    if interpolate and views.tolerated == 0:
+        active, out, decides = _largest_distances(views, grid, active, enough)
+        _join_blocks(grid, active, out, decides)
+        return active, out, decides
     side = BLOCK + 1
     out = np.empty((active.shape[0], side, side, side), np.float32)
-    point = np.empty(3)
-    worst = np.empty(tolerated + 1)
-    count = rows.shape[0]
-    corners = np.empty((count, 8, 3))
-    on_edges = np.empty((count, 4, 3))
-    on_faces = np.empty((count, 2, 3))
-    order = np.arange(count)
+    decides = np.full((active.shape[0], side, side, side), -1, np.int8)
+    worst = np.empty(views.tolerated + 1)
+    if interpolate:
+        numbers, corners = _project_corners(views.rows, grid, active)
+        places = np.empty((views.rows.shape[0], 3, side * side * side))
+        for n in range(active.shape[0]):
+            for view in range(views.rows.shape[0]):
+                _interpolate(corners, numbers[n], view, places[view])
+            block = out[n].reshape(-1)
+            for at in range(side * side * side):
+                block[at] = _ranked_at(views, places, at, worst)
+    else:
+        point = np.empty(3)
+        for n in range(active.shape[0]):
+            for i in range(side):
+                for j in range(side):
+                    for k in range(side):
+                        point[0] = origin[0] + (active[n, 0] * BLOCK + i) * spacing
+                        point[1] = origin[1] + (active[n, 1] * BLOCK + j) * spacing
+                        point[2] = origin[2] + (active[n, 2] * BLOCK + k) * spacing
+                        out[n, i, j, k] = value_at(views, point, worst)
+    _join_blocks(grid, active, out, decides)
+    return active, out, decides
+
+
+@compiled
+def _ranked_at(views: FieldViews, places: Floats, at: int, worst: Floats) -> float:
+    """Return the field at a grid point whose places (C, 3, points) in the views are known, mm."""
+    worst[:] = -1e9
+    told = 0
+    for view in range(places.shape[0]):
+        pixels, tells = distance_in_view(views.values, views.layout, view, places[view, 0, at], places[view, 1, at])
+        told += tells
+        distance = pixels * views.metric[view] * places[view, 2, at]
+        for t in range(views.tolerated + 1):
+            if distance > worst[t]:
+                worst[t], distance = distance, worst[t]
+    return ranked(worst, views.tolerated, told, views.least)
+
+
+@compiled
+def _join_blocks(grid: Grid, active: NDArray[np.int32], out: Singles, decides: NDArray[np.int8]) -> None:
+    """Let blocks have the same values where they meet, and the grid's outermost points be outside."""
+    blocks = grid.blocks
+    side = BLOCK + 1
     where = np.full(blocks, -1, np.int32)
     for n in range(active.shape[0]):
         where[active[n, 0], active[n, 1], active[n, 2]] = n
-    high = (blocks[0] * BLOCK, blocks[1] * BLOCK, blocks[2] * BLOCK)
+    rim = np.float32(0.5 * grid.spacing)
     for n in range(active.shape[0]):
-        first_x, first_y, first_z = active[n, 0] * BLOCK, active[n, 1] * BLOCK, active[n, 2] * BLOCK
-        if interpolate:
-            _corner_projections(rows, grid, active[n], corners)
-        for i in range(side):
-            point[0] = origin[0] + (first_x + i) * spacing
-            fx = i / BLOCK
-            if interpolate:
-                for view in range(count):
-                    for e in range(4):
-                        for c in range(3):
-                            on_edges[view, e, c] = (
-                                corners[view, 2 * e, c] * (1.0 - fx) + corners[view, 2 * e + 1, c] * fx
-                            )
-            for j in range(side):
-                point[1] = origin[1] + (first_y + j) * spacing
-                fy = j / BLOCK
-                if interpolate:
-                    for view in range(count):
-                        for e in range(2):
-                            for c in range(3):
-                                on_faces[view, e, c] = (
-                                    on_edges[view, 2 * e, c] * (1.0 - fy) + on_edges[view, 2 * e + 1, c] * fy
-                                )
-                for k in range(side):
-                    # A point on a high face is the neighbour's own; it is copied below if that block is active.
-                    if i == BLOCK or j == BLOCK or k == BLOCK:
-                        a, b, c = active[n, 0] + i // BLOCK, active[n, 1] + j // BLOCK, active[n, 2] + k // BLOCK
-                        if a < blocks[0] and b < blocks[1] and c < blocks[2] and where[a, b, c] >= 0:
-                            continue
-                    if not interpolate:
-                        point[2] = origin[2] + (first_z + k) * spacing
-                        f = value_at(views, point, worst)
+        for axis in range(3):
+            for high in range(2):
+                if active[n, axis] + high == (blocks[axis] if high else 0):
+                    at = BLOCK * high
+                    if axis == 0:
+                        out[n, at] = np.maximum(out[n, at], rim)
+                    elif axis == 1:
+                        out[n, :, at] = np.maximum(out[n, :, at], rim)
                     else:
-                        fz = k / BLOCK
-                        for t in range(tolerated + 1):
-                            worst[t] = -1e9
-                        told = 0
-                        for turn in range(count):
-                            view = order[turn]
-                            u = on_faces[view, 0, 0] * (1.0 - fz) + on_faces[view, 1, 0] * fz
-                            v = on_faces[view, 0, 1] * (1.0 - fz) + on_faces[view, 1, 1] * fz
-                            away = on_faces[view, 0, 2] * (1.0 - fz) + on_faces[view, 1, 2] * fz
-                            pixels, tells = distance_in_view(values, layout, view, u, v)
-                            told += tells
-                            distance = pixels * metric[view] * away
-                            for t in range(tolerated + 1):
-                                if distance > worst[t]:
-                                    worst[t], distance = distance, worst[t]
-                            if worst[tolerated] > enough:
-                                # The view that decided here probably decides next door: ask it first there.
-                                for back in range(turn, 0, -1):
-                                    order[back] = order[back - 1]
-                                order[0] = view
-                                told = least
-                                break
-                        f = ranked(worst, tolerated, told, least)
-                    x, y, z = first_x + i, first_y + j, first_z + k
-                    if x == 0 or y == 0 or z == 0 or x == high[0] or y == high[1] or z == high[2]:
-                        f = max(f, 0.5 * spacing)
-                    out[n, i, j, k] = f
+                        out[n, :, :, at] = np.maximum(out[n, :, :, at], rim)
+    # A point on a high face is the neighbour's own.
     for n in range(active.shape[0]):
-        for i in range(side):
-            for j in range(side):
-                for k in range(side):
-                    if i == BLOCK or j == BLOCK or k == BLOCK:
-                        a, b, c = active[n, 0] + i // BLOCK, active[n, 1] + j // BLOCK, active[n, 2] + k // BLOCK
-                        if a < blocks[0] and b < blocks[1] and c < blocks[2] and where[a, b, c] >= 0:
-                            out[n, i, j, k] = out[where[a, b, c], i % BLOCK, j % BLOCK, k % BLOCK]
-    return out
+        for near in range(1, 8):
+            x, y, z = near & 1, near >> 1 & 1, near >> 2
+            a, b, c = active[n, 0] + x, active[n, 1] + y, active[n, 2] + z
+            if a == blocks[0] or b == blocks[1] or c == blocks[2] or where[a, b, c] < 0:
+                continue
+            other = where[a, b, c]
+            for i in range(BLOCK * x, side if x else BLOCK):
+                for j in range(BLOCK * y, side if y else BLOCK):
+                    for k in range(BLOCK * z, side if z else BLOCK):
+                        out[n, i, j, k] = out[other, i % BLOCK, j % BLOCK, k % BLOCK]
+                        decides[n, i, j, k] = decides[other, i % BLOCK, j % BLOCK, k % BLOCK]
 
 
 @compiled

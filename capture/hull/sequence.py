@@ -33,7 +33,7 @@ class HullSettings:
 
     Attributes:
         engine: "implicit" or "exact".
-        voxel_mm: side of a cell of the implicit engine; None: two pixels at the subject, at most 128 cells a side.
+        voxel_mm: side of a cell of the implicit engine; None: two pixels at the subject, at most 104 cells a side.
         tolerated: number of views that may be wrong at any point; the implicit engine only.
         wanted_views: fewer complete views flag the frame; None: three quarters of the rig.
         leave_out_flagged: leave out silhouettes that the other views contradict, as long as enough remain.

@@ -143,14 +143,18 @@ class HullOptions(StageOptions):
     """How hulls are made.
 
     Attributes:
-        voxel_mm: side of a cell, mm; None: two pixels at the subject.
+        voxel_mm: side of a cell, mm; None: two pixels at the subject, at most 104 cells along a side.
         robust: views that may be wrong at any point.
         engine: "implicit" or "exact".
         posture: CSV table to write, if any.
     """
 
     voxel_mm: float | None = option(
-        None, "side of a cell (default: 2 pixels at the subject)", read=number(above=0), metavar="MM", flag="voxel"
+        None,
+        "side of a cell (default: 2 pixels at the subject, at most 104 cells a side)",
+        read=number(above=0),
+        metavar="MM",
+        flag="voxel",
     )
     robust: int = option(0, "number of views that may be wrong at any point", read=whole_number(0), metavar="K")
     engine: str = option(
