@@ -95,7 +95,8 @@ class BodyShape:
     def from_logs(cls, body: str, logs: Floats) -> BodyShape:
         """Return the shape whose factors have these logarithms (K,), lengths first."""
         lengths, girths = shape_groups(body)
-        factors = np.clip(np.exp(logs), LEAST, MOST).tolist()
+        size = float(np.mean(logs[: len(lengths)]))
+        factors = np.exp(size + np.clip(logs - size, np.log(LEAST), np.log(MOST))).tolist()
         return cls(
             body,
             dict(zip(lengths, factors[: len(lengths)], strict=True)),
@@ -147,7 +148,9 @@ class BodyShape:
         """Measures that lie at the limit of what a body can be given."""
         named = [(f"length of {part}", factor) for part, factor in self.lengths.items()]
         named += [(f"girth of {part}", factor) for part, factor in self.girths.items()]
-        return tuple(name for name, factor in named if not LEAST < factor < MOST)
+        size = float(np.exp(np.mean(np.log(list(self.lengths.values())))))
+        near = 1e-6  # what was clipped lies on the limit, or a rounding error inside
+        return tuple(name for name, factor in named if not LEAST + near < factor / size < MOST - near)
 
     def joint_lengths(self) -> dict[str, float]:
         """Return the length factor of each segment, by joint name."""

@@ -188,7 +188,7 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="unknown body"):
         build_actor("cat")
     with pytest.raises(InputError, match="factors must be between"):
-        build_actor("mouse", girth=3.0)
+        build_actor("mouse", girth=5.0)
     with pytest.raises(InputError, match="unknown joint"):
         build_actor("mouse", lengths={"left_hipp": 1.1})
     mouse, human = build_actor("mouse"), build_actor("human")

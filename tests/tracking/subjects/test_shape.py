@@ -1,0 +1,29 @@
+"""Lengths and girths of a built-in body: what it can be given goes with its size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skeleton.actors.actor import build_actor
+from tracking.subjects.shape import BodyShape
+
+
+def test_a_large_animal_may_be_as_stout_as_a_small_one() -> None:
+    for size in (0.8, 1.0, 1.4):
+        plain = BodyShape.uniform("rat", size)
+        stout = plain.logs.copy()
+        rump = len(plain.lengths) + list(plain.girths).index("rump")
+        stout[rump] += np.log(1.7)
+        shape = BodyShape.from_logs("rat", stout)
+        assert np.isclose(shape.girths["rump"], 1.7 * size) and shape.extremes == ()
+        stout[rump] += np.log(1.2)
+        shape = BodyShape.from_logs("rat", stout)
+        assert np.isclose(shape.girths["rump"], 1.9 * size) and shape.extremes == ("girth of rump",)
+
+
+def test_a_stout_large_rat_can_be_built() -> None:
+    shape = BodyShape.uniform("rat", 1.4)
+    actor = build_actor("rat", lengths=shape.joint_lengths(), girth=dict.fromkeys(shape.joint_girths(), 2.3))
+    plain = build_actor("rat")
+    wide = np.ptp(actor.rest_vertices[:, 1]) / np.ptp(plain.rest_vertices[:, 1])
+    assert np.isfinite(actor.rest_vertices).all() and 1.3 < wide < 2.6
