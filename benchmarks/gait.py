@@ -2,8 +2,9 @@
 
     python -m benchmarks.gait [part ...]
 
-Parts: plates, studio, cmu, speed, constraints, rhythm, tracked, clean, hierarchy. All of them by default. The sample
-recordings are tracked first, which takes minutes; ``GAIT_SAMPLES=FOLDER`` keeps them in a folder, or finds them there.
+Parts: plates, studio, cmu, wheels, speed, constraints, rhythm, tracked, clean, hierarchy. All of them by default. The
+sample recordings are tracked first, which takes minutes; ``GAIT_SAMPLES=FOLDER`` keeps them in a folder, or finds them
+there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import json
 import sys
 from collections.abc import Callable
 
-from benchmarks.walking import cleaning, constraints, contacts, plates, rhythm
+from benchmarks.walking import cleaning, constraints, contacts, plates, rhythm, wheels
 
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
     "plates": plates.plate_scores,
     "studio": contacts.studio_scores,
     "cmu": contacts.cmu_scores,
+    "wheels": wheels.wheel_scores,
     "speed": contacts.speed_score,
     "constraints": constraints.constraint_scores,
     "rhythm": rhythm.rhythm_scores,

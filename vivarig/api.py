@@ -148,7 +148,7 @@ def gait_curves(folder: Path | str) -> list[CycleCurve]:
     """
     recording = load_recording(folder)
     skeleton = load_findings(recording).skeleton
-    return [] if skeleton is None else recording_cycles(skeleton, motion_curves(skeleton), recording.belt)
+    return [] if skeleton is None else recording_cycles(skeleton, motion_curves(skeleton), recording)
 
 
 def evaluate(folder: Path | str, truth: Path | str | None = None, joint_map: Path | str | None = None) -> JointScores:

@@ -58,9 +58,10 @@ def clean_scores() -> dict[str, float]:
     out: dict[str, float] = {}
     gains, rises = [], []
     for name, folder in sample_folders().items():
-        body, raw = fitted_body(load_recording(folder))
+        fitted = fitted_body(load_recording(folder))
+        body, raw = fitted.body, fitted.coordinates
         rate = load_recording(folder).rate_hz
-        plants = plant_feet(body, raw, rate, still_ground(len(raw)))
+        plants = plant_feet(body, raw, rate, still_ground(len(raw)), soles=fitted.soles)
         clean = deform_motion(body, raw, plants.constraints).coordinates
         feet = [_feet_error(body, motion, name) for motion in (raw, clean)]
         joints = [_joint_errors(body, motion, name) for motion in (raw, clean)]
@@ -144,13 +145,13 @@ def hierarchy_scores() -> dict[str, float]:
     motion = make_motion(body, "walk", seconds=200 / 25, rate_hz=25.0, rng=np.random.default_rng(2))
     raw = motion.coordinates + 0.01 * np.random.default_rng(3).normal(size=motion.coordinates.shape)
     raw = body.clamp(raw)
-    plants = plant_feet(body, raw, 25.0, still_ground(len(raw)), balance=True)
     deform_motion(body, raw[:5], [Constraint("w", "left_wrist", np.zeros((5, 3)) * np.nan, np.full(5, 1))])
     begin = time.process_time()
+    plants = plant_feet(body, raw, 25.0, still_ground(len(raw)), balance=True)
     with_balance = deform_motion(body, raw, plants.constraints)
     seconds = time.process_time() - begin
     feet = [one for one in plants.constraints if one.name in plants.held]
-    contacts = [Constraint(c.name, c.point, np.where(c.priority[:, None] >= 9, c.goals, np.nan), c.priority,
+    contacts = [Constraint(c.name, c.point, np.where(plants.held[c.name][:, None], c.goals, np.nan), c.priority,
                            joints=c.joints) for c in feet]  # fmt: skip
     wrist = body.forward(raw).points(*body.points(["left_wrist"]))[:, 0] + np.array([80.0, 0.0, 60.0])
     chest = body.forward(raw).points(*body.points(["chest"]))[:, 0] + np.array([0.0, 40.0, -30.0])

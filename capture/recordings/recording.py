@@ -6,6 +6,7 @@
     subjects = 1               # optional: how many are in the scene
     rig = "rig.toml"           # optional: a recording may wait for its calibration
     belt = [-250.0, 0.0]       # optional: a treadmill's belt, mm/s over the floor (else found from the feet)
+    wheel = {centre = [0.0, 0.0, 75.0], axis = [0.0, 1.0, 0.0], radius = 62.5} # optional: a running wheel (else found)
     point_names = "names.toml" # optional: what the names in files of 2D points mean (else told from the names)
 
     [cameras.cam01]            # one table per camera, in the rig's order
@@ -33,10 +34,11 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomli_w
 
 from calibration.cameras.camera import KINDS, Kind
@@ -47,7 +49,7 @@ from calibration.foundation.files import write_text
 from calibration.foundation.names import checked_name
 from calibration.foundation.tables import Table, read_toml
 
-__all__ = ["STAGES", "Footage", "Recording", "load_recording", "save_recording"]
+__all__ = ["STAGES", "Footage", "Recording", "WheelPlace", "load_recording", "save_recording"]
 
 #: Tables of settings, one per stage.
 STAGES = ("silhouettes", "hull", "track", "skeleton", "clean", "report")
@@ -58,6 +60,7 @@ _KEYS = (
     "subjects",
     "rig",
     "belt",
+    "wheel",
     "cameras",
     "meshes",
     "lengths",
@@ -110,6 +113,15 @@ class Footage:
         return self.source != self.masks
 
 
+@dataclass(frozen=True)
+class WheelPlace:
+    """Where a running wheel is: a point of its axis, the direction of that, the radius that is run on; mm."""
+
+    centre: tuple[float, float, float]
+    axis: tuple[float, float, float]
+    radius: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """A recording folder, checked.
@@ -126,6 +138,7 @@ class Recording:
         rig_file: where the rig was read, if it was.
         settings: options of the stages that the file sets, by stage and name.
         belt: velocity of a treadmill's belt over the floor, x and y in mm/s, where the file names it.
+        wheel: where the running wheel is, where the file names one.
         session: what the file says of animal and day, for NWB; ``start`` is a datetime with its time zone.
         point_names: file that says what the names of 2D points mean, if there is one.
     """
@@ -141,6 +154,7 @@ class Recording:
     rig_file: Path | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     belt: tuple[float, float] | None = None
+    wheel: WheelPlace | None = None
     session: Mapping[str, Any] = field(default_factory=dict)
     point_names: Path | None = None
 
@@ -201,6 +215,7 @@ def load_recording(folder: Path | str) -> Recording:
         rig_file=None if rig is None else rig_file,
         settings={stage: dict(root.table(stage).content) for stage in STAGES if stage in root},
         belt=_belt(root),
+        wheel=_wheel(root),
         session=_session(root),
         point_names=_existing(root, "point_names", place) if "point_names" in root else None,
     )
@@ -211,6 +226,23 @@ def _belt(root: Table) -> tuple[float, float] | None:
         return None
     vx, vy = root.array("belt", (2,))
     return float(vx), float(vy)
+
+
+def _wheel(root: Table) -> WheelPlace | None:
+    if "wheel" not in root:
+        return None
+    if "belt" in root:
+        raise InputError(f"{root.path}: belt and wheel: the ground is one of them, take the other out")
+    table = root.table("wheel")
+    table.allow(("centre", "axis", "radius"))
+    centre, axis = (table.array(key, (3,)) for key in ("centre", "axis"))
+    across = float(np.hypot(axis[0], axis[1]))
+    if across <= abs(float(axis[2])):
+        raise InputError(
+            f"{table.where('axis')}: wanted the way a wheel's axis goes, more level than upright, got {axis.tolist()}"
+        )
+    (x, y, z), (a, b, c) = centre.tolist(), axis.tolist()
+    return WheelPlace((x, y, z), (a, b, c), table.number("radius", above=0))
 
 
 def _session(root: Table) -> dict[str, Any]:
@@ -323,6 +355,8 @@ def save_recording(recording: Recording, *, rig_file: str = "rig.toml", within: 
         content["rig"] = rig_file
     if recording.belt is not None:
         content["belt"] = list(recording.belt)
+    if recording.wheel is not None:
+        content["wheel"] = asdict(recording.wheel)
     if recording.point_names is not None:
         content["point_names"] = relative(recording.point_names)
     if recording.meshes is not None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats, frozen
 from calibration.foundation.errors import InputError
 
-__all__ = ["Belt", "find_belt", "still_ground"]
+__all__ = ["Belt", "Ground", "find_belt", "given_belt", "still_ground", "stride_frames"]
 
 _MOST = 160
 """Velocities that a mode is taken over, at most: more do not make it better."""
@@ -23,6 +24,30 @@ _SLOWEST = 0.03
 """A belt slower than this share of the feet's fast velocities is none: a foot in stance is never quite still."""
 _STRIDES = 2.0
 """Strides of a window in which the belt's velocity is one."""
+
+
+class Ground(Protocol):
+    """What feet stand on: a floor, a belt, a wheel."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves at all."""
+
+    @property
+    def speed_mm_s(self) -> float:
+        """Mean speed of its surface."""
+
+    def without(self, points: Floats, rate_hz: float, *, up: int = 2) -> Floats:
+        """Return points (T, ..., 3) as seen by somebody who rides on it, the surface flat and level."""
+
+    def back(self, points: Floats, rate_hz: float) -> Floats:
+        """Return such points (T, ..., 3) in the world, z up."""
+
+    def path(self, root: Floats, rate_hz: float) -> Floats:
+        """Return the way (T, 2) that a body's root (T, 2) goes over it, mm."""
+
+    def words(self) -> str:
+        """Say what it is, empty for a floor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +90,24 @@ class Belt:
         moved = self.travel(rate_hz).reshape(len(out), *([1] * (out.ndim - 2)), 2)
         out[..., [axis for axis in range(3) if axis != up]] -= moved
         return out
+
+    def back(self, points: Floats, rate_hz: float) -> Floats:
+        """Return points (T, ..., 3) seen from the belt in the world, z up."""
+        out = np.array(points, dtype=np.float64)
+        out[..., :2] += self.travel(rate_hz).reshape(len(out), *([1] * (out.ndim - 2)), 2)
+        return out
+
+    def path(self, root: Floats, rate_hz: float) -> Floats:
+        """Return the way (T, 2) that a root (T, 2) goes over it, mm."""
+        return np.asarray(root - self.travel(rate_hz)) if self.moves else root
+
+    def words(self) -> str:
+        """Say what it is, empty for a floor."""
+        if not self.moves:
+            return ""
+        where = "named in recording.toml" if self.given else "found from the feet"
+        vx, vy = self.velocity.mean(axis=0)
+        return f"The ground is a belt, {where}: velocity ({vx:.0f}, {vy:.0f}) mm/s; strides are told in its frame."
 
 
 def still_ground(frames: int) -> Belt:
@@ -137,7 +180,7 @@ def _mode(values: Floats) -> tuple[Floats, float]:
 def _windows(velocity: Floats, low: np.ndarray, rate_hz: float) -> tuple[Floats, Floats]:
     """Return the middles (W,), frames, of windows of two strides that overlap by half, and the mode (W, 2) in each."""
     frames = len(velocity)
-    length = round(_STRIDES * _period(velocity))
+    length = round(_STRIDES * stride_frames(velocity))
     starts = range(0, max(1, frames - length // 2), max(1, length // 2))
     centres, modes = [], []
     for start in starts:
@@ -151,8 +194,8 @@ def _windows(velocity: Floats, low: np.ndarray, rate_hz: float) -> tuple[Floats,
     return np.array(centres), np.array(modes)
 
 
-def _period(velocity: Floats) -> float:
-    """Return the frames of a stride: the strongest period of the feet's velocities, at most a third of the motion."""
+def stride_frames(velocity: Floats) -> float:
+    """Return the frames of a stride: the strongest period of velocities (T, ...), at most a third of the motion."""
     frames = len(velocity)
     centred = np.nan_to_num(velocity - np.nanmean(velocity, axis=0)).reshape(frames, -1)
     power = (np.abs(np.fft.rfft(centred, axis=0)) ** 2).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Contacts of feet with the ground, a floor or a treadmill's belt: touch-down and lift-off."""
+"""Contacts of feet with the ground, a floor, a treadmill's belt or a running wheel: touch-down and lift-off."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, frozen
 from calibration.foundation.errors import InputError
-from skeleton.analysis.belts import Belt, find_belt
+from skeleton.analysis.belts import Ground, find_belt
 from skeleton.analysis.stances import find_stances, runs_of
+from skeleton.analysis.wheels import find_wheel
 from skeleton.tree.joint_tree import Pose, Skeleton
 
 __all__ = ["Contacts", "detect_contacts", "foot_contacts", "foot_points", "ground_of", "heel_points"]
@@ -79,7 +80,7 @@ def detect_contacts(
     rate_hz: float,
     *,
     up: int = 2,
-    belt: Belt | None = None,
+    belt: Ground | None = None,
     least_stance_s: float = 0.03,
     longest_gap_s: float = 0.015,
 ) -> Contacts:
@@ -98,7 +99,7 @@ def detect_contacts(
     values = values[:, None] if values.ndim == 2 else values
     if values.ndim != 3 or values.shape[2] != 3 or not rate_hz > 0:
         raise InputError(f"contacts: points must be (T, P, 3) with a rate above 0, got {values.shape} at {rate_hz} Hz")
-    ground = find_belt([values], rate_hz, up=up) if belt is None else belt
+    ground: Ground = find_belt([values], rate_hz, up=up) if belt is None else belt
     found = find_stances(
         ground.without(values, rate_hz, up=up), rate_hz, up=up, least_stance_s=least_stance_s,
         longest_gap_s=longest_gap_s,
@@ -130,15 +131,16 @@ def heel_points(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
     return out
 
 
-def ground_of(feet: Mapping[str, Floats], rate_hz: float) -> Belt:
-    """Return the ground that feet, the points (T, P, 3) of each, walk on: a floor, or a belt found from them; z up."""
-    return find_belt(list(feet.values()), rate_hz)
+def ground_of(feet: Mapping[str, Floats], rate_hz: float) -> Ground:
+    """Return the ground that feet, the points (T, P, 3) of each, go on: floor, belt or wheel as they say; z up."""
+    flat = find_belt(list(feet.values()), rate_hz)
+    return find_wheel(list(feet.values()), rate_hz, flat) or flat
 
 
 def foot_contacts(
-    skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Belt | None = None
+    skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Ground | None = None
 ) -> Mapping[str, Contacts]:
-    """Return the contacts of each foot of a body in motion, on a floor or on a belt; z is up."""
+    """Return the contacts of each foot of a body in motion, on a floor, a belt or a wheel; z is up."""
     feet = foot_points(skeleton, pose)
     ground = ground_of(feet, rate_hz) if belt is None else belt
     return {foot: detect_contacts(points, rate_hz, belt=ground) for foot, points in feet.items()}

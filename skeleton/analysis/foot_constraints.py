@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from skeleton.analysis.belts import Belt
+from skeleton.analysis.belts import Ground
 from skeleton.analysis.constraints import GeometricConstraint, Template, find_constraints
 from skeleton.analysis.contacts import Contacts
 from skeleton.tree.joint_tree import Pose, Skeleton
@@ -28,7 +28,7 @@ def foot_poses(skeleton: Skeleton, pose: Pose) -> dict[str, Floats]:
 
 
 def foot_constraints(
-    poses: Mapping[str, Floats], contacts: Mapping[str, Contacts], rate_hz: float, belt: Belt, size_mm: float
+    poses: Mapping[str, Floats], contacts: Mapping[str, Contacts], rate_hz: float, belt: Ground, size_mm: float
 ) -> list[tuple[str, GeometricConstraint]]:
     """Return foot and constraint, in the order of feet and time; places in the frame of the ground.
 

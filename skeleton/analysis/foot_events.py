@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calibration.foundation.arrays import Floats
-from skeleton.analysis.belts import Belt
+from skeleton.analysis.belts import Ground
 from skeleton.analysis.contacts import detect_contacts, foot_points, ground_of, heel_points
 from skeleton.tree.joint_tree import Pose, Skeleton
 
@@ -23,7 +23,7 @@ class FootEvent:
     time_s: float
 
 
-def foot_events(skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Belt | None = None) -> list[FootEvent]:
+def foot_events(skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Ground | None = None) -> list[FootEvent]:
     """Return the events of every foot in the order of time.
 
     A digitigrade foot has toes only. What the motion begins or ends with is no event.
@@ -39,7 +39,7 @@ def foot_events(skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Belt | 
     return sorted(found, key=lambda one: (one.time_s, one.foot, one.kind))
 
 
-def _events(foot: str, part: str, points: Floats, rate_hz: float, ground: Belt) -> Iterator[FootEvent]:
+def _events(foot: str, part: str, points: Floats, rate_hz: float, ground: Ground) -> Iterator[FootEvent]:
     contacts = detect_contacts(points, rate_hz, belt=ground)
     for name, times in ((f"{part} strike", contacts.touch_down_s), (f"{part} off", contacts.lift_off_s)):
         yield from (FootEvent(foot, name, float(time)) for time in times)

@@ -17,7 +17,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from skeleton.analysis.angles import inner_angles, joint_angles, segment_tilt
-from skeleton.analysis.belts import Belt
+from skeleton.analysis.belts import Ground
 from skeleton.analysis.contacts import Contacts, detect_contacts, foot_points, ground_of, heel_points
 from skeleton.tree.joint_tree import Pose, Skeleton
 
@@ -30,7 +30,6 @@ __all__ = [
     "gait_of",
     "gait_paths",
     "gait_summary",
-    "ground_path",
 ]
 
 
@@ -111,7 +110,7 @@ class Gait:
     cadence_per_min: float
     speed_mm_s: float
     trunk_pitch_deg: tuple[float, float]
-    belt: Belt
+    belt: Ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +194,14 @@ def gait_paths(skeleton: Skeleton, pose: Pose) -> GaitPaths:
     return GaitPaths(feet, pose.positions[:, 0, :2].copy(), pitch, length)
 
 
-def gait_of(paths: GaitPaths, rate_hz: float, *, belt: Belt | None = None) -> Gait:
-    """Summarise locomotion on a floor at z = 0 or on a belt; ``belt`` None: found from the feet."""
+def gait_of(paths: GaitPaths, rate_hz: float, *, belt: Ground | None = None) -> Gait:
+    """Summarise locomotion on a floor at z = 0, a belt or a wheel; ``belt`` None: found from the feet."""
     frames = len(paths.root)
     if frames < 3:
         raise InputError(f"gait: wanted 3 frames or more, got {frames}")
     ground = ground_of(paths.feet, rate_hz) if belt is None else belt
     contacts = {foot: detect_contacts(points, rate_hz, belt=ground) for foot, points in paths.feet.items()}
-    root = ground_path(paths.root, ground, rate_hz)
+    root = ground.path(paths.root, rate_hz)
     whole = frames / rate_hz
     pitch = np.degrees(paths.pitch)
     trunk = float(np.median(paths.trunk)) if np.isfinite(paths.trunk).all() else 0.0
@@ -218,11 +217,6 @@ def gait_of(paths: GaitPaths, rate_hz: float, *, belt: Belt | None = None) -> Ga
         trunk_pitch_deg=(float(pitch.mean()), float(pitch.std())),
         belt=ground,
     )
-
-
-def ground_path(root: Floats, belt: Belt, rate_hz: float) -> Floats:
-    """Return the way (T, 2) that a root (T, 2) goes over the ground, mm."""
-    return np.asarray(root - belt.travel(rate_hz)) if belt.moves else root
 
 
 def gait_summary(skeleton: Skeleton, pose: Pose, rate_hz: float) -> GaitSummary:

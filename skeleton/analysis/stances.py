@@ -89,7 +89,9 @@ def find_stances(
     level, limits = _heights(filled, speeds, swing, up)
     low = filled[..., up] - level < limits
     limit = _stance_limit(speed, _in_any(low), swing)
-    core = _tidied(_in_any((speeds < limit) & low), round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
+    slow = _in_any((speeds < limit) & low)
+    maybe = _in_any(low) & (speed < 2.0 * _SLOW * swing)
+    core = _tidied(slow, maybe, round(least_stance_s * rate_hz), round(longest_gap_s * rate_hz))
     found, shares = [], []
     for start, stop in runs_of(core):
         begin = _corner(speed, start, -1, swing) if start > 0 else -np.inf
@@ -268,15 +270,17 @@ def _frames_within(intervals: Sequence[Sequence[float]] | Floats, frames: int) -
     return states
 
 
-def _tidied(states: Bools, least: int, gap: int) -> Bools:
+def _tidied(states: Bools, maybe: Bools, least: int, gap: int) -> Bools:
+    """Return states (T,) with short gaps closed, then without short runs; ``maybe`` (T,): a foot might stand there."""
     out = states.copy()
     for wanted, shorter in ((False, gap), (True, least - 1)):
         edges = np.flatnonzero(np.diff(out.astype(np.int8))) + 1
         bounds = np.concatenate([[0], edges, [len(out)]])
         for start, stop in pairwise(bounds):
             inside = start > 0 and stop < len(out)
-            # A stance that the motion begins or ends with is longer than what is seen of it.
-            most = shorter if inside else int(wanted)
+            # A stance that the motion begins or ends with is longer than what is seen of it; the speed of its first and
+            # last frames is the least sure.
+            most = shorter if inside or (not wanted and maybe[start:stop].all()) else int(wanted)
             if out[start] == wanted and stop - start <= most:
                 out[start:stop] = not wanted
     return out

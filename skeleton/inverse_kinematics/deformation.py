@@ -46,7 +46,8 @@ class Constraint:
         kind: "point", "orientation" or "balance" (the centre of mass).
         joints: whose coordinates it may use; None: all between the point and the root, and the root.
         weight: against others of the same priority.
-        wish: it is weighed against the raw pose in what freedom the others leave, and met only where that is cheap.
+        wish: (T,) or one for all frames: it is weighed against the raw pose in what freedom the others leave, and met
+            only where that is cheap.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Constraint:
     kind: str = "point"
     joints: tuple[str, ...] | None = None
     weight: float = 1.0
-    wish: bool = False
+    wish: Bools | bool = False
 
     def __post_init__(self) -> None:
         goals = np.asarray(self.goals, dtype=np.float64)
@@ -65,6 +66,8 @@ class Constraint:
             raise InputError(f"constraint '{self.name}': goals must be (T, 3), got {goals.shape}")
         if self.kind not in KINDS:
             raise InputError(f"constraint '{self.name}': kind must be one of {', '.join(KINDS)}, got '{self.kind}'")
+        wish = np.broadcast_to(np.asarray(self.wish, dtype=np.bool_), (len(goals),))
+        object.__setattr__(self, "wish", frozen(wish))
         object.__setattr__(self, "goals", frozen(goals))
         object.__setattr__(self, "priority", frozen(priority))
 
@@ -159,7 +162,7 @@ def balance_goal(skeleton: Skeleton, raw: Floats, shifts: Floats) -> Floats:
 def _ranks(constraints: Sequence[Constraint]) -> Ints:
     """(T, K) layer of each constraint in each frame, 0 the highest priority there; -1 while it rests."""
     asked = np.stack([np.isfinite(one.goals).all(axis=1) for one in constraints], axis=1)
-    wishes = np.array([one.wish for one in constraints])
+    wishes = np.stack([np.asarray(one.wish) for one in constraints], axis=1)
     active = asked & ~wishes
     priority = np.stack([one.priority for one in constraints], axis=1)
     out = np.full(active.shape, -1, dtype=np.int64)

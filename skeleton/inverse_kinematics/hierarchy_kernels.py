@@ -25,6 +25,8 @@ _WISH = 0.02
 """What a wish may turn for a millimetre, as its damping: a share of the longest chain."""
 _RELEASES = 2
 """How often what was stopped at a limit is let go again: it may have come there on a detour of the first steps."""
+_SAME = 1e-3
+"""Residuals that differ by less are the same, mm."""
 _CUT = 1e-9
 """Singular values below this share of the longest chain are no freedom."""
 
@@ -216,14 +218,16 @@ def _layer(rows: Floats, missing: Floats, damping: float, cut: float, free: Floa
     return vt.T @ along
 
 
-# Over 80 lines, 12 parameters: the layers of one frame one after another, on work arrays that are made once.
+# Over 80 lines, 13 parameters: the layers of one frame one after another, on work arrays that are made once.
 @compiled
 def _frame(
     nodes: Nodes, limits: Limits, parents: Ints, tasks: Tasks, masses: Masses, goals: Floats, ranks: Ints, raw: Floats,
-    metric: Floats, most: int, tolerance: float, q: Floats,
+    metric: Floats, most: int, tolerance: float, stays: bool, q: Floats,
 ) -> int:  # fmt: skip
-    """Solve one frame in place from ``q``; goals (K, 3), ranks (K,): layer of each task, `SOFT`, or -1 while
-    it rests."""
+    """Solve one frame in place from ``q``; goals (K, 3), ranks (K,): layer of each task, `SOFT`, or -1 while it rests.
+
+    A coordinate that meets its limit stays there until the others have settled, or is laid back to the raw pose's.
+    """
     size, count = q.size, tasks.kinds.size
     positions, rotations = np.empty((nodes.parents.size, 3)), np.empty((nodes.parents.size, 3, 3))
     motions, reference = np.empty((size, 6)), np.zeros(3)
@@ -273,7 +277,7 @@ def _frame(
         for c in range(size):
             if metric[c] > 0.0 and used[c]:
                 back[c] = (raw[c] - q[c]) / metric[c] - step[c]
-            else:
+            elif not (stays and frozen[c]):
                 q[c] = raw[c]
         free = _freedom(above[:depth], used, _CUT * longest)
         step += free @ back
@@ -297,7 +301,7 @@ def _frame(
         for c in range(size):
             if metric[c] > 0.0:
                 moved = max(moved, abs(q[c] - before[c]) / metric[c])
-            # A coordinate that is pushed against its limit stays there until the others have settled.
+            # A coordinate that is pushed against its limit is left out until the others have settled.
             if q[c] != trial[c] and turn > 2:
                 frozen[c] = True
         if moved * longest < tolerance:
@@ -306,6 +310,38 @@ def _frame(
             frozen[:] = False
             released += 1
     return most
+
+
+@compiled
+def _better(ranks: Ints, one: Floats, other: Floats) -> bool:
+    """Return whether residuals (K,) are less than others in the first layer in which they differ."""
+    for layer in range(ranks.max() + 1):
+        mine, theirs = 0.0, 0.0
+        for k in range(ranks.size):
+            if ranks[k] == layer:
+                mine, theirs = max(mine, one[k]), max(theirs, other[k])
+        if abs(mine - theirs) > _SAME:
+            return mine < theirs
+    return False
+
+
+@compiled
+def _missed(
+    nodes: Nodes, tasks: Tasks, masses: Masses, goals: Floats, ranks: Ints, q: Floats, out: Floats
+) -> float:  # fmt: skip
+    """Write how far each task is missed (K,), NaN while it rests; return the farthest of those that are no wishes."""
+    positions, rotations = np.empty((nodes.parents.size, 3)), np.empty((nodes.parents.size, 3, 3))
+    motions, error = np.empty((q.size, 6)), np.empty(3)
+    place_nodes(nodes, q, np.zeros(3), positions, rotations, motions)
+    far = 0.0
+    for k in range(tasks.kinds.size):
+        out[k] = np.nan
+        if ranks[k] != -1:
+            _error(tasks, masses, k, goals[k], positions, rotations, error)
+            out[k] = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
+            if ranks[k] >= 0:
+                far = max(far, out[k])
+    return far
 
 
 # Eleven parameters: what is solved, and the arrays that the caller keeps.
@@ -321,21 +357,24 @@ def solve_frames(
     """
     frames, size = raw.shape
     out, residuals = np.empty((frames, size)), np.full((frames, tasks.kinds.size), np.nan)
-    iterations = np.zeros(frames, dtype=np.int64)
-    positions, rotations = np.empty((nodes.parents.size, 3)), np.empty((nodes.parents.size, 3, 3))
-    motions, reference, error = np.empty((size, 6)), np.zeros(3), np.empty(3)
+    iterations, other = np.zeros(frames, dtype=np.int64), np.empty(tasks.kinds.size)
     for t in range(frames):
         q = raw[t].copy()
         if t > 0:
             q += out[t - 1] - raw[t - 1]
             clamp_coordinates(limits, q)
+        start = q.copy()
         iterations[t] = _frame(
-            nodes, limits, parents, tasks, masses, goals[t], ranks[t], raw[t], metric, most, tolerance, q
+            nodes, limits, parents, tasks, masses, goals[t], ranks[t], raw[t], metric, most, tolerance, False, q
         )
+        far = _missed(nodes, tasks, masses, goals[t], ranks[t], q, residuals[t])
+        if far > _SAME:
+            # Neither way of dealing with limits gets everywhere.
+            iterations[t] += _frame(
+                nodes, limits, parents, tasks, masses, goals[t], ranks[t], raw[t], metric, most, tolerance, True, start
+            )
+            _missed(nodes, tasks, masses, goals[t], ranks[t], start, other)
+            if _better(ranks[t], other, residuals[t]):
+                q[:], residuals[t] = start, other
         out[t] = q
-        place_nodes(nodes, q, reference, positions, rotations, motions)
-        for k in range(tasks.kinds.size):
-            if ranks[t, k] != -1:
-                _error(tasks, masses, k, goals[t, k], positions, rotations, error)
-                residuals[t, k] = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
     return out, residuals, iterations

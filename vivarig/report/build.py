@@ -65,7 +65,7 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     cycles: list[CycleCurve] = []
     if findings.skeleton is not None and curves is not None:
         numbers |= add_modes(page, findings.skeleton)
-        cycles = add_gait(page, findings.skeleton, curves, recording.belt)
+        cycles = add_gait(page, findings.skeleton, curves, recording)
     _rig_section(page, findings, curves, cameras)
     add_provenance(page, findings)
     if cycles:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from calibration.foundation.arrays import Floats
@@ -9,28 +11,37 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
 from calibration.geometry.transforms import quaternion_from_rotation
 from capture.recordings.recording import Recording
-from skeleton.analysis.belts import given_belt
-from skeleton.analysis.contacts import foot_points, ground_of
+from skeleton.analysis.contacts import foot_points
 from skeleton.bodies import BODIES, load_body
 from skeleton.inverse_kinematics.deformation import Deformed, deform_motion
 from skeleton.inverse_kinematics.fits import same_sign
-from skeleton.inverse_kinematics.footplants import FootPlants, plant_feet
+from skeleton.inverse_kinematics.footplants import FootPlants, Soles, plant_feet, soles_of
 from skeleton.tree.joint_tree import Skeleton
 from tracking.subjects.skeleton import subject_body
 from vivarig.console.reporting import CommandReport
 from vivarig.edits.edit_file import edits_file
 from vivarig.edits.frames import first_of
 from vivarig.mending.holds import hold_constraints
+from vivarig.results.ground import ground_under
 from vivarig.stages.options import CleanOptions
 
-__all__ = ["fitted_body", "run"]
+__all__ = ["FittedBody", "fitted_body", "run"]
 
 _MISSED = 0.01
 """Share of a body's height from which a goal counts as out of reach."""
 
 
-def fitted_body(recording: Recording) -> tuple[Skeleton, Floats]:
-    """Return the body of ``skeleton.h5`` with the subject's lengths, and its coordinates (T, D)."""
+@dataclass(frozen=True, eq=False)
+class FittedBody:
+    """What ``skeleton.h5`` holds: the body with the subject's lengths, its coordinates (T, D), and its soles."""
+
+    body: Skeleton
+    coordinates: Floats
+    soles: Soles
+
+
+def fitted_body(recording: Recording) -> FittedBody:
+    """Return the body of ``skeleton.h5`` in motion."""
     path = recording.results / "skeleton.h5"
     with open_results(path, stage="skeleton") as file:
         name = str(file.attrs["body"])
@@ -42,24 +53,28 @@ def fitted_body(recording: Recording) -> tuple[Skeleton, Floats]:
             raise InputError(
                 f"{path}: body '{name}' names no feet to clean; give [floor] in the skeleton.toml of its subject"
             )
+        feet = [int(index) for points in body.floor_points.values() for index in body.points(points)[0]]
+        sigma = float(np.nan_to_num(np.nanmedian(file["sigma"][:][:, feet]))) if "sigma" in file else 0.0
+        soles = soles_of(body, sigma_mm=sigma)
         if "scaling" in file:
-            body = body.scaled(dict(zip(body.joint_names, file["scaling/factors"][:].tolist(), strict=True)))
-        return body, np.asarray(file["coordinates"][:], dtype=np.float64)
+            factors = np.asarray(file["scaling/factors"][:], dtype=np.float64)
+            soles = soles_of(body, grown=float(np.median(factors)), sigma_mm=sigma)
+            body = body.scaled(dict(zip(body.joint_names, factors.tolist(), strict=True)))
+        return FittedBody(body, np.asarray(file["coordinates"][:], dtype=np.float64), soles)
 
 
 def run(recording: Recording, options: CleanOptions) -> CommandReport:
     """Write ``results/clean.h5``: the clean motion, the raw one beside it, and how each constraint was met."""
-    body, raw = fitted_body(recording)
+    fitted = fitted_body(recording)
+    body, raw = fitted.body, fitted.coordinates
     pose = body.forward(raw)
     rate = recording.rate_hz
     if len(raw) < 3:
         raise InputError(f"{recording.folder}: wanted 3 frames or more to clean, got {len(raw)}")
-    belt = (
-        given_belt(np.array(recording.belt), len(raw))
-        if recording.belt is not None
-        else ground_of(foot_points(body, pose), rate)
-    )
-    plants = plant_feet(body, raw, rate, belt, balance=options.balance, ramp_s=options.ramp_s)
+    ground = ground_under(recording, foot_points(body, pose), rate)
+    plants = plant_feet(
+        body, raw, rate, ground, soles=fitted.soles, balance=options.balance, ramp_s=options.ramp_s
+    )  # fmt: skip
     edits = hold_constraints(edits_file(recording.folder), body, pose, first_of(recording.results))
     constraints = [*(plants.constraints if options.feet else ()), *edits]
     clean = deform_motion(body, raw, constraints, smooth_frames=options.smooth_s * rate)

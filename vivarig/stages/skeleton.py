@@ -15,8 +15,7 @@ from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
-from skeleton.analysis.belts import given_belt
-from skeleton.analysis.contacts import detect_contacts, foot_points, ground_of
+from skeleton.analysis.contacts import detect_contacts, foot_points
 from skeleton.analysis.foot_constraints import foot_constraints, foot_poses
 from skeleton.bodies.marker_sets import LANDMARK, MarkerSet
 from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
@@ -40,6 +39,7 @@ from vivarig.jobs.cutting import CHUNK, chunk_spans
 from vivarig.mending.key_poses import hold_key_poses, signed_like
 from vivarig.mending.skeleton_rows import around, edited_spans
 from vivarig.mending.unedited import as_made
+from vivarig.results.ground import ground_under
 from vivarig.stages import clean
 from vivarig.stages.joint_doubt import torn_from_surface, trust_by_joint, with_model_error
 from vivarig.stages.options import CleanOptions, SkeletonOptions, own_options
@@ -236,7 +236,7 @@ def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseS
 
 
 def _write_feet(writer: SkeletonWriter, body: Skeleton, recording: Recording) -> None:
-    """Write when each foot stands, on a floor or on a belt, and what it does there; read a chunk at a time."""
+    """Write when each foot stands, on a floor, a belt or a wheel, and what it does there; read a chunk at a time."""
     file, rate = writer.file, recording.rate_hz
     points, turns = [], []
     for first in range(0, len(file["coordinates"]), CHUNK):
@@ -246,9 +246,7 @@ def _write_feet(writer: SkeletonWriter, body: Skeleton, recording: Recording) ->
     feet, poses = (
         {foot: np.concatenate([chunk[foot] for chunk in some]) for foot in some[0]} for some in (points, turns)
     )
-    frames = len(next(iter(feet.values())))
-    belt = recording.belt
-    ground = ground_of(feet, rate) if belt is None else given_belt(np.array(belt), frames)
+    ground = ground_under(recording, feet, rate)
     contacts = {foot: detect_contacts(sole, rate, belt=ground) for foot, sole in feet.items()}
     writer.write_contacts(contacts)
     soles = [float(np.median(np.linalg.norm(np.ptp(sole, axis=1), axis=1))) for sole in feet.values()]

@@ -13,9 +13,10 @@ from calibration.foundation.errors import InputError
 from capture.recordings.recording import load_recording
 from skeleton.analysis.cycles import stride_spans
 from skeleton.analysis.gait import Gait, gait_of
-from vivarig.report.gait_section import ground_under, no_gait
+from vivarig.report.gait_section import no_gait
 from vivarig.report.motion import motion_curves
 from vivarig.results.findings import Findings, SkeletonFindings, load_findings
+from vivarig.results.ground import ground_under
 
 __all__ = ["FinishedRecording", "find_recordings", "finished_recording", "foot_of_joint"]
 
@@ -85,7 +86,7 @@ def _gait(findings: Findings, skeleton: SkeletonFindings) -> tuple[Gait | None, 
     paths = motion_curves(skeleton).gait
     if paths is None or len(paths.root) < 3:
         return None, "no gait without a pose in every frame"
-    ground = ground_under(paths, skeleton.rate_hz, findings.recording.belt)
+    ground = ground_under(findings.recording, paths.feet, skeleton.rate_hz)
     why = no_gait(skeleton.trust, paths, ground, skeleton.rate_hz)
     return (None, why) if why else (gait_of(paths, skeleton.rate_hz, belt=ground), "")
 

@@ -15,7 +15,7 @@ from calibration.cameras.rig import save_rig
 from calibration.foundation.errors import InputError
 from capture.recordings.coco import encode_rle
 from capture.recordings.masks import MaskFlag, read_masks
-from capture.recordings.recording import Footage, Recording, load_recording, save_recording
+from capture.recordings.recording import Footage, Recording, WheelPlace, load_recording, save_recording
 from capture.silhouettes import segment_recording
 
 
@@ -38,6 +38,16 @@ images = "frames"
 kind = "xray"
 offset = 1.5
 """
+
+
+WHEEL = "wheel = {centre = [0, 0, 75], axis = [0, 1, 0], radius = 62.5}\n"
+
+
+def test_a_wheel_is_read_and_written(tmp_path: Path) -> None:
+    recording = load_recording(folder(tmp_path, GOOD.replace("[cameras.cam2]", WHEEL + "[cameras.cam2]")))
+    assert recording.wheel == WheelPlace((0.0, 0.0, 75.0), (0.0, 1.0, 0.0), 62.5)
+    save_recording(recording)
+    assert load_recording(tmp_path).wheel == recording.wheel
 
 
 def test_read_write_read(tmp_path: Path) -> None:
@@ -68,6 +78,9 @@ def test_without_a_rig_it_says_how_to_get_one(tmp_path: Path) -> None:
         (('video = "a.mp4"', 'video = "a.mp4"\nimages = "frames"'), "either video or images"),
         (('kind = "xray"', 'kind = "x-ray"'), "kind must be one of light, xray"),
         (("[cameras.cam2]", "[camera.cam2]"), "camera is not a known key"),
+        (("[cameras.cam2]", WHEEL.replace("0, 1, 0", "0, 0, 1") + "[cameras.cam2]"), "more level than upright, got"),
+        (("[cameras.cam2]", WHEEL.replace("62.5", "0") + "[cameras.cam2]"), "radius must be a number above 0"),
+        (("[cameras.cam2]", "belt = [1, 0]\n" + WHEEL + "[cameras.cam2]"), "belt and wheel: the ground is one of them"),
     ],
 )
 def test_mistakes_are_named(change: tuple[str, str], message: str, tmp_path: Path) -> None:

@@ -88,6 +88,20 @@ def test_a_foot_that_stands_but_for_an_excursion_stands() -> None:
     assert not detect_contacts(np.stack([steady, steady + 4.0], axis=1), 120.0, belt=still_ground(400)).states.any()
 
 
+def test_a_stance_that_the_motion_ends_with_bears_jitter_of_the_last_frame() -> None:
+    """Its speed is known worst there: a paw that had come down five frames before the end was said to swing on."""
+    time = np.arange(100) / 100.0
+    swing = np.clip((time - 0.7) / 0.245, 0.0, 1.0)
+    ahead = 60.0 * (swing - np.sin(2 * np.pi * swing) / (2 * np.pi))
+    sole = np.stack([ahead, 0 * time, 8.0 * np.sin(np.pi * swing) ** 2], axis=1)[:, None] + np.array(
+        [[[0.0, 0, 0]], [[7.0, 0, 0]]]
+    ).swapaxes(0, 1)
+    sole[-1] += [0.0, 1.8, 0.0]
+    contacts = detect_contacts(sole, 100.0, belt=still_ground(100))
+    assert len(contacts.touch_downs) == 1 and contacts.touch_downs[0] == pytest.approx(94, abs=2)
+    assert contacts.states[-1]
+
+
 def test_bad_input() -> None:
     with pytest.raises(InputError, match="never seen"):
         detect_contacts(np.full((10, 3), np.nan), 100.0)

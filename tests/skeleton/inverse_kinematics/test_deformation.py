@@ -10,8 +10,9 @@ from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from skeleton.analysis.belts import still_ground
 from skeleton.bodies import load_body
+from skeleton.inverse_kinematics import footplants
 from skeleton.inverse_kinematics.deformation import Constraint, balance_goal, deform_motion, limb_of
-from skeleton.inverse_kinematics.footplants import plant_feet
+from skeleton.inverse_kinematics.footplants import plant_feet, soles_of
 from skeleton.inverse_kinematics.shape_constraints import Hold, joined_holds, shape_goals
 from skeleton.motions import make_motion
 
@@ -66,7 +67,7 @@ def test_a_joint_that_met_its_limit_on_a_detour_is_let_go_again() -> None:
     plants = plant_feet(HUMAN, raw, 25.0, still_ground(len(raw)))
     some = slice(116, 126)
     held = [
-        Constraint(c.name, c.point, np.where(c.priority[some, None] >= 9, c.goals[some], np.nan), c.priority[some],
+        Constraint(c.name, c.point, np.where(plants.held[c.name][some, None], c.goals[some], np.nan), c.priority[some],
                    joints=c.joints)
         for c in plants.constraints if c.name in plants.held
     ]  # fmt: skip
@@ -109,6 +110,57 @@ def test_feet_stand_and_do_not_sink(name: str, rate: float, noise: float) -> Non
             assert np.median(steps) < (0.3 if name == "human" else 0.05)
             assert np.percentile(plants.level_mm[point] - track[:, 2], 95) < (0.3 if name == "human" else 0.05)
     np.testing.assert_array_equal(clean[:, :6], raw[:, :6])  # the body itself is left alone
+
+
+def test_feet_stand_on_the_floor_unless_they_say_otherwise() -> None:
+    body, rate = load_body("mouse"), 120.0
+    raw = make_motion(body, "walk", frames=90, rate_hz=rate, rng=np.random.default_rng(6)).coordinates.copy()
+    raw[:, 2] += 0.3
+    ground, rest = still_ground(90), soles_of(body).height_mm["left_palm"]
+    levels = [
+        plant_feet(body, raw, rate, ground, soles=soles_of(body, sigma_mm=sigma)).level_mm["left_palm"]
+        for sigma in (0.0, 0.1, 0.2)
+    ]
+    np.testing.assert_allclose(levels, [rest + 0.3, rest + 0.3, rest], atol=0.02)
+    grown = soles_of(body, grown=1.1, sigma_mm=1.0)
+    assert plant_feet(body, raw, rate, ground, soles=grown).level_mm["left_palm"] == pytest.approx(1.1 * rest)
+
+
+def test_a_stance_gives_way_so_that_its_ankle_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toes that are seen bent are laid flat: about a joint above the sole, which would push the foot back."""
+    raw = make_motion(HUMAN, "walk", frames=90, rate_hz=60.0, rng=np.random.default_rng(6)).coordinates.copy()
+    raw[:, HUMAN.coordinate_names.index("left_toes")] += 0.2
+
+    def moved() -> tuple[float, float]:
+        plants = plant_feet(HUMAN, raw, 60.0, still_ground(90))
+        clean = deform_motion(HUMAN, raw, plants.constraints).coordinates
+        (start, stop), *_ = plants.contacts["left_foot"].intervals
+        ways = [(_place(clean, name) - _place(raw, name))[start:stop] for name in ("left_ankle", "left_toe_tip")]
+        return float(np.linalg.norm(np.median(ways[0], axis=0)[:2])), float(np.abs(np.median(ways[1], axis=0)).max())
+
+    ankle, tip = moved()
+    monkeypatch.setattr(footplants, "_given_way", lambda *_: {})
+    pushed, _ = moved()
+    assert ankle < 0.75 * pushed and tip > 2.0
+
+
+@pytest.mark.parametrize("seed", [0, 2, 12])
+def test_goals_within_reach_are_met_although_joints_meet_their_limits_on_the_way(seed: int) -> None:
+    """Joints at their limits were laid back to the raw pose, and of some limbs nothing moved at all."""
+    body, rng, names = load_body("mouse"), np.random.default_rng(seed), ("left_palm", "left_finger_tip")
+    size = 0.6 if seed == 12 else 0.3
+    walk = make_motion(body, "walk", frames=3, rate_hz=120.0, rng=rng).coordinates
+    for far in (0.3, size) if size == 0.6 else (size,):
+        raw = body.clamp(walk + far * rng.normal(size=(1, walk.shape[1])) * (np.arange(walk.shape[1]) > 5))
+        other = body.clamp(raw + 1.5 * far * rng.normal(size=raw.shape[1]))
+    own = [i for i, name in enumerate(body.coordinate_names) if name.startswith(limb_of(body, names[0]))]
+    reached = raw.copy()
+    reached[:, own] = other[:, own]
+    goals = body.forward(reached).points(*body.points(names))
+    wanted = [
+        Constraint(name, name, goals[:, i], np.full(3, 10), joints=limb_of(body, name)) for i, name in enumerate(names)
+    ]
+    assert deform_motion(body, raw, wanted).residuals.max() < 1e-3
 
 
 def test_holds_of_one_point_do_not_overlap_and_ease_in() -> None:
