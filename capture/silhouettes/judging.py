@@ -17,6 +17,7 @@ from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
+from capture.silhouettes.edges.hats import thin_structures
 from capture.silhouettes.gaps import enclosed, without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
@@ -26,6 +27,7 @@ from capture.silhouettes.views.consensus import consensus
 from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
+from capture.silhouettes.views.thin_parts import with_thin_parts
 from capture.silhouettes.views.two_sided import two_sided
 
 __all__ = ["Share", "frame_agreement", "judge_frame", "mask_flags", "own_margin"]
@@ -189,7 +191,18 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
                 views.masks[index] = standing_out(doubt, views.masks[index], seen[index], plate)
             else:
                 views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
+    thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
+    if any(part.any() for part in thin):
+        views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, scene)
     return scene
+
+
+def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
+    """Return (h, w) what is thin around a silhouette found without an empty scene: paws, a tail."""
+    plate = model.model if isinstance(model, CameraModel) and model.name != "plate" else None
+    if doubt is None or not isinstance(plate, PlateModel) or plate.states or not mask.any():
+        return np.zeros_like(mask)
+    return thin_structures(doubt, mask, plate)
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

@@ -1,0 +1,78 @@
+"""What is thin around a silhouette: tails, paws and toes, darker or brighter than both of their sides.
+
+Shade and the mirror image of a body change the brightness of the ground over wide patches, with edges but without thin
+lines and spots. So what remains after everything that is narrower than a paw is taken out of the ratio of image and
+ground (a hat transform) is no shade, though it may look like one. The silhouette itself, and its mixed edge, is left
+out: a lit gap between belly and shadow is thin only because the body is dark.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from calibration.foundation.arrays import Bools, Singles
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import Doubt
+
+__all__ = ["thin_structures"]
+
+#: Parts up to twice this share of the silhouette's size (root of its area) are thin.
+_THIN = 0.055
+#: They stand out by so many times what noise makes of the ratio's logarithm, with this error of it.
+_STANDS_OUT, _ERROR = 3.0, 0.02
+#: Pixels around the silhouette that are mixed with it; gaps in thin parts that are none.
+_MIXED_PX = 3
+_GAP_PX = 2
+#: Thin parts reach no farther from the silhouette than this share of its extent.
+_REACH = 1.5
+#: Brightness that noise and black level make of no light.
+_DARK = np.float32(8.0)
+_FAR = np.float32(1e3)
+
+
+def thin_structures(doubt: Doubt, mask: Bools, model: PlateModel) -> Bools:
+    """Return (h, w) what differs outside a silhouette in the doubt's window and is thin, in brightness or redness."""
+    out = np.zeros_like(mask)
+    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    room = round(_REACH * max(w, h))
+    here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+    logs, noise = _logarithms(doubt, here, model)
+    body = cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)).view(np.bool_)
+    radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
+    height = np.maximum(*_hats(np.asarray(sum(logs), np.float32) / np.float32(len(logs)), body, radius))
+    if len(logs) == 3:
+        height = np.maximum(height, _hats(logs[2] - logs[1], body, radius)[0])
+    wide = (doubt.plain[here] >= doubt.low) & ~mask[here]
+    found = (height > np.float32(_STANDS_OUT) * (noise + np.float32(_ERROR))) & wide
+    out[here] = cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide
+    return out
+
+
+def _logarithms(doubt: Doubt, here: tuple[slice, slice], model: PlateModel) -> tuple[list[Singles], Singles]:
+    """Return the logarithm of the ratio of image and ground, channel by channel, and what noise makes of it."""
+    background, light = model.background, doubt.light.astype(np.float32)
+    logs, noise = [], np.zeros(doubt.plain[here].shape, np.float32)
+    for channel in range(doubt.image.shape[2]):
+        ground = background.centre[doubt.window][here][..., channel] * light[channel]
+        ground, image = (
+            cv2.GaussianBlur(one, (0, 0), 1.0) + _DARK
+            for one in (ground, doubt.image[here][..., channel].astype(np.float32))
+        )
+        logs.append(cv2.log(image / ground))
+        noise += background.spread[doubt.window][here][..., channel] / ground
+    return logs, noise / np.float32(len(logs))
+
+
+def _hats(values: Singles, body: Bools, radius: int) -> tuple[Singles, Singles]:
+    """Return (h, w) by how much values are above and below what is left of them without thin parts, the body apart."""
+    square = _square(radius)
+    least = cv2.erode(np.where(body, _FAR, values), square)
+    above = values - cv2.dilate(np.where(least >= _FAR, -_FAR, least), square)
+    most = cv2.dilate(np.where(body, -_FAR, values), square)
+    below = cv2.erode(np.where(most <= -_FAR, _FAR, most), square) - values
+    return above, below
+
+
+def _square(radius: int) -> np.ndarray:
+    return np.ones((2 * radius + 1, 2 * radius + 1), np.uint8)

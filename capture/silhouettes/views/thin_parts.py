@@ -1,0 +1,68 @@
+"""Tails and paws that look like shade and lie where shade is, given back where the views see them in one place.
+
+What is thin in one view (`capture.silhouettes.edges.hats`) may be a speck of light on metal, the line of a mirror
+image, a scratch that a change of light shows. Above the floor and in one place with what is thin, or in the silhouette,
+in the other views it is a part of the subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools
+from capture.silhouettes.cleanup import Cleaning
+from capture.silhouettes.runs import runs_of
+from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
+from capture.silhouettes.views.lines_of_sight import Scene
+
+__all__ = ["with_thin_parts"]
+
+#: Others count as larger by this share of the image's longer side.
+_SLACK = 0.0015
+#: A part hangs together with the silhouette across gaps of this many pixels.
+_GAP_PX = 3
+#: Pixels along a silhouette that are mixed with it and no parts of their own.
+_RIM_PX = 1
+
+
+def with_thin_parts(
+    masks: Sequence[Bools],
+    thin: Sequence[Bools],
+    rig: Rig,
+    floor: Floor,
+    side: int | None = None,
+    scene: Scene | None = None,
+) -> list[Bools]:
+    """Return the silhouettes (H, W) of one frame with what is ``thin`` (H, W) around them and the other views have.
+
+    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of the same frame.
+    """
+    strong = [mask | part for mask, part in zip(masks, thin, strict=True)]
+    sights = Sights(strong, Scene.of(strong, rig, scene), larger_by(_SLACK, masks, side))
+    out = list(masks)
+    if len(sights.used) < 3:
+        return out
+    heights = (floor.height, floor.up * np.inf)
+    for place, index in enumerate(int(one) for one in sights.used):
+        asked = thin[index] & ~masks[index]
+        if asked.any():
+            found = sights.seen(place, asked, heights, may_be_wrong(rig))[0]
+            out[index] = masks[index] | _hanging_on(found, masks[index])
+    return out
+
+
+def _hanging_on(found: Bools, mask: Bools) -> Bools:
+    """Return the parts of what was found outside a mask (h, w) that are no specks, nor its rim, and hang on to it."""
+    rim = cv2.dilate(mask.view(np.uint8), np.ones((2 * _RIM_PX + 1, 2 * _RIM_PX + 1), np.uint8)).view(np.bool_)
+    runs = runs_of(found & ~rim, diagonal=True)
+    if runs.parts == 0:
+        return np.zeros_like(found)
+    square = np.ones((2 * _GAP_PX + 1, 2 * _GAP_PX + 1), np.uint8)
+    beyond = runs.drawn((runs.areas() >= Cleaning.least_px)[runs.part])
+    found = found & cv2.dilate(beyond.view(np.uint8), square).view(np.bool_)
+    runs = runs_of(cv2.dilate((found | mask).view(np.uint8), square).view(np.bool_), diagonal=True)
+    return np.asarray(found & runs.drawn((runs.counts(mask) > 0)[runs.part]))

@@ -1,0 +1,78 @@
+"""A tail that looks like shade and lies in it, given back where the views see it in one place; shade is not."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from calibration.cameras.camera import LensCamera
+from capture.silhouettes.edges.hats import thin_structures
+from capture.silhouettes.judging import _CloseViews, _restore
+from capture.silhouettes.models import CameraModel
+from capture.silhouettes.views.confirmation import Floor
+from capture.silhouettes.views.lines_of_sight import Scene
+from capture.silhouettes.views.thin_parts import with_thin_parts
+from tests.capture.silhouettes.test_gaps import GROUND, filmed
+from tests.capture.silhouettes.test_real_footage import RADIUS, RIG, ball, on_floor
+
+FLOOR = Floor(0.0, 1, 8.0)
+
+
+def tail(view: LensCamera, height: float, start: float = 0.6) -> np.ndarray:
+    """Return (H, W) a tail from the ball's foot outwards at some height, 2 px thick."""
+    points = np.stack([np.linspace(start * RADIUS, 2.2 * RADIUS, 40), np.zeros(40), np.full(40, height)], axis=1)
+    image = np.zeros(view.size[::-1], np.uint8)
+    cv2.polylines(image, [np.rint(view.project(points)).astype(np.int32)[:, None]], False, 1, thickness=2)
+    return image.view(bool)
+
+
+def test_lines_within_shade_are_thin_and_shade_is_not() -> None:
+    view = next(iter(RIG))
+    body, shade = ball(view, (0.0, 0.0, RADIUS)), on_floor(view, (40.0, 0.0), 60.0)
+    line = tail(view, 4.0) & ~cv2.dilate(body.view(np.uint8), np.ones((9, 9), np.uint8)).view(bool)
+    for look in (0.55, 0.9):  # darker and brighter than the shade, within what shade may look like
+        looks = np.where(body, 25.0, np.where(line, look * GROUND, np.where(shade, 0.72 * GROUND, GROUND)))
+        doubt, model = filmed(looks, body)
+        found = np.zeros_like(body)
+        found[doubt.window] = thin_structures(doubt, body[doubt.window], model)
+        assert found[line].mean() > 0.9
+        near = cv2.dilate(line.view(np.uint8), np.ones((7, 7), np.uint8)).view(bool)
+        assert found[shade & ~body & ~near].mean() < 0.05  # where it ends in a corner
+
+
+def test_what_is_thin_must_lie_in_one_place_above_the_floor() -> None:
+    body = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+
+    def gained(parts: list[np.ndarray], asked: list[np.ndarray]) -> float:
+        out = with_thin_parts(body, parts, RIG, FLOOR)
+        assert all((mask & ~new).sum() == 0 for mask, new in zip(body, out, strict=True))
+        asked = [part & ~mask for part, mask in zip(asked, body, strict=True)]
+        return float(np.concatenate([new[part] for new, part in zip(out, asked, strict=True)]).mean())
+
+    real, deep = ([tail(view, height) for view in RIG] for height in (4.0, -12.0))
+    none = [np.zeros_like(mask) for mask in body]
+    assert gained(real, real) > 0.7  # where it meets the ball its pixels are the rim's
+    assert gained(deep, deep) < 0.25  # a mirror image
+    alone = [real[0], *none[1:]]
+    assert gained(alone, [real[0]] * 5) < 0.3  # a line that one view shows
+    far = [tail(view, 4.0, 1.7) for view in RIG]
+    assert gained(far, far) < 0.4  # it does not hang together with the body
+
+
+def test_only_without_a_filmed_empty_scene() -> None:
+    body = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+    lines = [tail(view, 4.0) for view in RIG]
+    doubts, models = [], {"plate": [], "moving": []}
+    for mask, line in zip(body, lines, strict=True):
+        doubt, model = filmed(np.where(mask, 25.0, np.where(line, 0.6 * GROUND, GROUND)), mask)
+        doubts.append(doubt)
+        for name, made in models.items():
+            made.append(CameraModel(name, model, None, True))
+    gains = {}
+    for name, made in models.items():
+        views = _CloseViews.of(body, doubts, RIG)
+        _restore(views, made, Floor(0.0, 1, 60.0), Scene.of(views.masks, views.rig))
+        gains[name] = [
+            int((new & ~old[at]).sum()) for new, old, at in zip(views.masks, body, views.windows, strict=True)
+        ]
+    assert max(gains["plate"]) == 0 and sorted(gains["moving"])[1] > 15  # one view has it behind the ball
