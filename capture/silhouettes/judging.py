@@ -13,6 +13,7 @@ from calibration.cameras.image_changes import cropped
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats
 from capture.backgrounds.appearance import disc
+from capture.backgrounds.background import Background
 from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
@@ -202,7 +203,8 @@ def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
     plate = model.model if isinstance(model, CameraModel) and model.name != "plate" else None
     if doubt is None or not isinstance(plate, PlateModel) or plate.states or not mask.any():
         return np.zeros_like(mask)
-    return thin_structures(doubt, mask, plate)
+    ground = Background(plate.background.centre[doubt.window], plate.background.spread[doubt.window])
+    return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask)
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

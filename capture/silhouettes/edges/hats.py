@@ -11,9 +11,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Singles
-from capture.silhouettes.difference import PlateModel
-from capture.silhouettes.doubts import Doubt
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from capture.backgrounds.background import Background
 
 __all__ = ["thin_structures"]
 
@@ -31,36 +30,40 @@ _DARK = np.float32(8.0)
 _FAR = np.float32(1e3)
 
 
-def thin_structures(doubt: Doubt, mask: Bools, model: PlateModel) -> Bools:
-    """Return (h, w) what differs outside a silhouette in the doubt's window and is thin, in brightness or redness."""
+def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools) -> Bools:
+    """Return (h, w) what ``differs`` outside a silhouette and is thin, in brightness or redness.
+
+    Args:
+        image: (h, w, C).
+        ground: the empty scene, of the same window.
+        light: (C,) gain of the image's light.
+        differs: (h, w) pixels that differ from the ground, shade or not.
+        mask: (h, w) the silhouette.
+    """
     out = np.zeros_like(mask)
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     room = round(_REACH * max(w, h))
     here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-    logs, noise = _logarithms(doubt, here, model)
+    logs, noise = _logarithms(image[here], Background(ground.centre[here], ground.spread[here]), light)
     body = cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)).view(np.bool_)
     radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
     height = np.maximum(*_hats(np.asarray(sum(logs), np.float32) / np.float32(len(logs)), body, radius))
     if len(logs) == 3:
         height = np.maximum(height, _hats(logs[2] - logs[1], body, radius)[0])
-    wide = (doubt.plain[here] >= doubt.low) & ~mask[here]
+    wide = differs[here] & ~mask[here]
     found = (height > np.float32(_STANDS_OUT) * (noise + np.float32(_ERROR))) & wide
     out[here] = cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide
     return out
 
 
-def _logarithms(doubt: Doubt, here: tuple[slice, slice], model: PlateModel) -> tuple[list[Singles], Singles]:
+def _logarithms(image: Bytes, ground: Background, light: Floats) -> tuple[list[Singles], Singles]:
     """Return the logarithm of the ratio of image and ground, channel by channel, and what noise makes of it."""
-    background, light = model.background, doubt.light.astype(np.float32)
-    logs, noise = [], np.zeros(doubt.plain[here].shape, np.float32)
-    for channel in range(doubt.image.shape[2]):
-        ground = background.centre[doubt.window][here][..., channel] * light[channel]
-        ground, image = (
-            cv2.GaussianBlur(one, (0, 0), 1.0) + _DARK
-            for one in (ground, doubt.image[here][..., channel].astype(np.float32))
-        )
-        logs.append(cv2.log(image / ground))
-        noise += background.spread[doubt.window][here][..., channel] / ground
+    logs, noise = [], np.zeros(image.shape[:2], np.float32)
+    for channel, gain in enumerate(light.astype(np.float32)):
+        lit = cv2.GaussianBlur(ground.centre[..., channel] * gain, (0, 0), 1.0) + _DARK
+        seen = cv2.GaussianBlur(image[..., channel].astype(np.float32), (0, 0), 1.0) + _DARK
+        logs.append(np.asarray(cv2.log(seen / lit), np.float32))
+        noise += ground.spread[..., channel] / lit
     return logs, noise / np.float32(len(logs))
 
 

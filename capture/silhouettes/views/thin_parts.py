@@ -14,8 +14,6 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
-from capture.silhouettes.cleanup import Cleaning
-from capture.silhouettes.runs import runs_of
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Scene
 
@@ -27,6 +25,8 @@ _SLACK = 0.0015
 _GAP_PX = 3
 #: Pixels along a silhouette that are mixed with it and no parts of their own.
 _RIM_PX = 1
+#: Smaller parts are specks.
+_LEAST_PX = 12
 
 
 def with_thin_parts(
@@ -58,11 +58,18 @@ def with_thin_parts(
 def _hanging_on(found: Bools, mask: Bools) -> Bools:
     """Return the parts of what was found outside a mask (h, w) that are no specks, nor its rim, and hang on to it."""
     rim = cv2.dilate(mask.view(np.uint8), np.ones((2 * _RIM_PX + 1, 2 * _RIM_PX + 1), np.uint8)).view(np.bool_)
-    runs = runs_of(found & ~rim, diagonal=True)
-    if runs.parts == 0:
-        return np.zeros_like(found)
+    beyond: Bools = np.asarray(found & ~rim)
+    if not beyond.any():
+        return beyond
+    x, y, w, h = cv2.boundingRect((found | mask).view(np.uint8))
+    here = (slice(max(0, y - _GAP_PX), y + h + _GAP_PX), slice(max(0, x - _GAP_PX), x + w + _GAP_PX))
+    own, some = np.ascontiguousarray(mask[here]), np.ascontiguousarray(beyond[here])
     square = np.ones((2 * _GAP_PX + 1, 2 * _GAP_PX + 1), np.uint8)
-    beyond = runs.drawn((runs.areas() >= Cleaning.least_px)[runs.part])
-    found = found & cv2.dilate(beyond.view(np.uint8), square).view(np.bool_)
-    runs = runs_of(cv2.dilate((found | mask).view(np.uint8), square).view(np.bool_), diagonal=True)
-    return np.asarray(found & runs.drawn((runs.counts(mask) > 0)[runs.part]))
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(some.view(np.uint8), connectivity=8)
+    some &= (stats[:, cv2.CC_STAT_AREA] >= _LEAST_PX)[labels]
+    part = found[here] & cv2.dilate(some.view(np.uint8), square).view(np.bool_)
+    count, labels = cv2.connectedComponents(cv2.dilate((part | own).view(np.uint8), square), connectivity=8)
+    held = np.bincount(labels[own], minlength=count) > 0
+    out = np.zeros_like(mask)
+    out[here] = part & held[labels]
+    return out

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from calibration.cameras.camera import LensCamera
+from capture.backgrounds.background import Background
 from capture.silhouettes.edges.hats import thin_structures
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
@@ -34,7 +35,9 @@ def test_lines_within_shade_are_thin_and_shade_is_not() -> None:
         looks = np.where(body, 25.0, np.where(line, look * GROUND, np.where(shade, 0.72 * GROUND, GROUND)))
         doubt, model = filmed(looks, body)
         found = np.zeros_like(body)
-        found[doubt.window] = thin_structures(doubt, body[doubt.window], model)
+        at = doubt.window
+        ground = Background(model.background.centre[at], model.background.spread[at])
+        found[at] = thin_structures(doubt.image, ground, doubt.light, doubt.wide, body[at])
         assert found[line].mean() > 0.9
         near = cv2.dilate(line.view(np.uint8), np.ones((7, 7), np.uint8)).view(bool)
         assert found[shade & ~body & ~near].mean() < 0.05  # where it ends in a corner
