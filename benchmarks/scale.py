@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.extremes import lengthened
 from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recording_cuts import there_and_back
 from capture.recordings.recording import Recording, load_recording
+from capture.recordings.video import read_frames, write_video
 from capture.studio.films.simulation import Plan, RingPlan, simulate
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.workers import LocalWorkers
@@ -86,6 +87,15 @@ class Length:
     def shared(self) -> float:
         """Seconds of all parts."""
         return sum(took for (_, what), took in self.spent.items() if what not in SERIAL)
+
+
+def lengthened(recording: Recording, frames: int) -> None:
+    """Play each video of a recording there and back until it has so many frames."""
+    for one in recording.footage:
+        assert one.source is not None
+        images = [image for _, image in read_frames(one.source, gray=True)]
+        if len(images) < frames:
+            write_video(one.source, (images[k] for k in there_and_back(len(images), frames)), recording.rate_hz)
 
 
 def long_recording(place: Path, frames: int) -> Recording:

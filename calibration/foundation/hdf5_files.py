@@ -20,7 +20,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 
-__all__ = ["check_string_heaps", "create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
+__all__ = ["check_string_heaps", "copy_chunks", "create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
 
 _MOST_OBJECTS = 200_000
 _FREE_BYTES = 1 << 26
@@ -214,3 +214,20 @@ def mapped_or_read(dataset: h5py.Dataset) -> Floats:
     if offset is None or dataset.dtype != np.float64 or dataset.size == 0:
         return np.asarray(dataset[:], dtype=np.float64)
     return np.memmap(dataset.file.filename, np.float64, "r", offset, dataset.shape)
+
+
+def copy_chunks(source: h5py.Dataset, first: int, target: h5py.Dataset, start: int, count: int) -> None:
+    """Copy rows from one dataset to another that is stored alike, as they are: compressed ones are not unpacked.
+
+    ``first`` and ``start`` begin chunks. The rows that follow in the last chunk are copied with it.
+    """
+    rows = source.chunks[0]
+    alike = source.chunks == target.chunks and source.dtype == target.dtype and source.shape[1:] == target.shape[1:]
+    packed = all(getattr(source, how) == getattr(target, how) for how in ("compression", "compression_opts", "shuffle"))
+    whole = source.chunks[1:] == source.shape[1:] and first % rows == 0 and start % rows == 0
+    if not (alike and packed and whole):
+        raise ValueError(f"{source.name}: its chunks do not fit those of {target.name}")
+    behind = (0,) * (source.ndim - 1)
+    for row in range(0, count, rows):
+        skipped, content = source.id.read_direct_chunk((first + row, *behind))
+        target.id.write_direct_chunk((start + row, *behind), content, skipped)

@@ -20,7 +20,8 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
     "silhouettes": {"names": ("s", "C")},
     "hull": {
         "names": ("s", "C"), "vertices": ("f", "* 3"), "faces": ("i", "* 3"), "vertex_start": ("i", "T+1"),
-        "face_start": ("i", "T+1"), "volume": ("f", "T"), "views_used": ("b", "T C"), "agreement": ("f", "T C"),
+        "face_start": ("i", "T+1"), "vertex_count?": ("i", "T"), "face_count?": ("i", "T"),
+        "volume": ("f", "T"), "views_used": ("b", "T C"), "agreement": ("f", "T C"),
         "flags": ("i", "T"),
     },
     "track": {
@@ -60,8 +61,8 @@ _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
         "contacts/names?": ("s", "K"), "contacts/planted?": ("b", "* *"),
     },
 }  # fmt: skip
-_MASK_CAMERA = {"masks": ("i", "T * *"), "agreement": ("f", "T"), "flags": ("i", "T"), "matte?": ("i", "*"),
-                "matte_start?": ("i", "T+1")}  # fmt: skip
+_MASK_CAMERA = {"masks": ("i", "T * *"), "agreement": ("f", "T"), "flags": ("i", "T"), "area?": ("i", "T"),
+                "matte?": ("i", "*"), "matte_start?": ("i", "T+1")}  # fmt: skip
 _BLOCK = 1 << 24
 _MOST_LOOKED_AT = 1 << 28
 """Bytes: the numbers of larger datasets are not looked at one by one."""
@@ -86,6 +87,7 @@ def check_structure(file: h5py.File, stage: str, *, numbers: bool = True) -> Non
             raise InputError("'joint_parents' is not a tree")
     for start, rows in _POINTERS.items() if stage == "hull" else ():
         _check_starts(file[start], len(file[rows]), start)
+        _check_counts(file, start, start.replace("start", "count"))
 
 
 def _check(group: h5py.Group, name: str, kind: str, shape: str, lengths: dict[str, int]) -> None:
@@ -127,6 +129,11 @@ def _check_masks(file: h5py.File) -> None:
             raise InputError(f"the silhouettes of camera '{name}' are not of {width} x {height} px")
         if "matte_start" in group:
             _check_starts(group["matte_start"], len(group["matte"]), "matte_start")
+
+
+def _check_counts(file: h5py.File, start: str, count: str) -> None:
+    if count in file and (file[count][()] > np.diff(file[start][()])).any():
+        raise InputError(f"'{count}' holds more rows than '{start}' leaves room for")
 
 
 def _check_starts(starts: h5py.Dataset, rows: int, name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_into
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
 from calibration.foundation.compiled import compiled
@@ -58,9 +58,9 @@ def _changes(
     width, height = size
     pixels = np.empty((vertices.shape[0], 2))
     low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
+    project_into(row, vertices, pixels)
     for i in range(vertices.shape[0]):
-        u, v = project_point(row, vertices[i, 0], vertices[i, 1], vertices[i, 2])
-        pixels[i, 0], pixels[i, 1] = u, v
+        u, v = pixels[i, 0], pixels[i, 1]
         low_x, high_x = (u if u < low_x else low_x), (u if u > high_x else high_x)
         low_y, high_y = (v if v < low_y else low_y), (v if v > high_y else high_y)
     # Pixels that the mesh may cover. Clamped before they become whole numbers: a point near the camera's plane may be

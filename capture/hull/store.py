@@ -1,8 +1,10 @@
 """Hulls on disk: ``hull.h5``, streamed frame by frame.
 
 ``vertices`` (sum V, 3) float32 and ``faces`` (sum F, 3) int32 hold all frames' meshes one after the other;
-``vertex_start`` (T + 1) and ``face_start`` (T + 1) say where each begins. Faces number the vertices of their own
-frame. Beside them ``volume`` (T) mm^3, ``views_used`` (T, C), ``agreement`` (T, C) IoU, ``flags`` (T).
+``vertex_start`` (T + 1) and ``face_start`` (T + 1) say where each begins, ``vertex_count`` (T) and ``face_count`` (T)
+how many rows it has: where parts were put together, compressed as they were, unused rows follow the last of each. Faces
+number the vertices of their own frame. Beside them ``volume`` (T) mm^3, ``views_used`` (T, C), ``agreement`` (T, C)
+IoU, ``flags`` (T).
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ import h5py
 import numpy as np
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import copy_chunks
 from calibration.foundation.result_files import create_results, open_results, text_array
 from capture.hull.result import Hull
 
 __all__ = ["HullWriter", "create_hulls", "read_hull", "read_hulls"]
 
 STAGE = "hull"
-_ROWS = 1 << 17
 
 
 class HullWriter:
@@ -42,8 +44,9 @@ class HullWriter:
                 compression_opts=1,
                 shuffle=True,
             )
-        for key in ("vertex_start", "face_start"):
-            file.create_dataset(key, (frames + 1,), np.int64)
+        for key in ("vertex", "face"):
+            file.create_dataset(f"{key}_start", (frames + 1,), np.int64)
+            file.create_dataset(f"{key}_count", (frames,), np.int64)
         file.create_dataset("volume", (frames,), np.float64)
         file.create_dataset("views_used", (frames, len(names)), np.bool_)
         file.create_dataset("agreement", (frames, len(names)), np.float32)
@@ -52,16 +55,18 @@ class HullWriter:
     def write(self, first: int, hulls: Sequence[Hull]) -> None:
         """Append the hulls of frames ``first``, ``first`` + 1, ...; frames come in order."""
         file = self._file
-        for key, start, parts in (
-            ("vertices", "vertex_start", [hull.vertices.astype(np.float32) for hull in hulls]),
-            ("faces", "face_start", [hull.faces for hull in hulls]),
+        for key, one, parts in (
+            ("vertices", "vertex", [hull.vertices.astype(np.float32) for hull in hulls]),
+            ("faces", "face", [hull.faces for hull in hulls]),
         ):
             data = file[key]
             before = len(data)
-            ends = before + np.cumsum([len(part) for part in parts])
+            counts = [len(part) for part in parts]
+            ends = before + np.cumsum(counts)
             data.resize(int(ends[-1]), axis=0)
             data[before:] = np.concatenate(parts)
-            file[start][first + 1 : first + 1 + len(parts)] = ends
+            file[f"{one}_start"][first + 1 : first + 1 + len(parts)] = ends
+            file[f"{one}_count"][first : first + len(parts)] = counts
         rows = slice(first, first + len(hulls))
         file["volume"][rows] = [hull.volume for hull in hulls]
         file["views_used"][rows] = np.array([hull.views_used for hull in hulls])
@@ -73,14 +78,14 @@ class HullWriter:
         file = self._file
         with open_results(path, stage=STAGE) as part:
             frames = len(part["volume"])
-            for key, start in (("vertices", "vertex_start"), ("faces", "face_start")):
+            for key, one in (("vertices", "vertex"), ("faces", "face")):
                 data, more = file[key], part[key]
-                before = len(data)
-                data.resize(before + len(more), axis=0)
-                for row in range(0, len(more), _ROWS):
-                    block = more[row : row + _ROWS]
-                    data[before + row : before + row + len(block)] = block
-                file[start][first + 1 : first + 1 + frames] = before + part[start][1:]
+                # Chunks are copied as they are, so each part begins a new one.
+                begin = -(-len(data) // data.chunks[0]) * data.chunks[0]
+                data.resize(begin + len(more), axis=0)
+                copy_chunks(more, 0, data, begin, len(more))
+                file[f"{one}_start"][first : first + 1 + frames] = begin + part[f"{one}_start"][()]
+                file[f"{one}_count"][first : first + frames] = part[f"{one}_count"][()]
             for key in ("volume", "views_used", "agreement", "flags"):
                 file[key][first : first + frames] = part[key][:]
         return frames
@@ -107,13 +112,17 @@ def read_hulls(path: Path | str, frames: Sequence[int] | None = None) -> Iterato
         for frame in range(count) if frames is None else frames:
             if not 0 <= frame < count:
                 raise InputError(f"{path}: frame {frame} is outside 0..{count - 1}")
-            v0, v1 = (int(n) for n in file["vertex_start"][frame : frame + 2])
-            f0, f1 = (int(n) for n in file["face_start"][frame : frame + 2])
             yield Hull(
-                file["vertices"][v0:v1].astype(np.float64),
-                file["faces"][f0:f1],
+                file["vertices"][_rows(file, "vertex", frame)].astype(np.float64),
+                file["faces"][_rows(file, "face", frame)],
                 float(file["volume"][frame]),
                 file["views_used"][frame],
                 file["agreement"][frame].astype(np.float64),
                 int(file["flags"][frame]),
             )
+
+
+def _rows(file: h5py.File, one: str, frame: int) -> slice:
+    """Return the rows of a frame's vertices or faces; files of earlier versions have no gaps and no counts."""
+    start, stop = (int(row) for row in file[f"{one}_start"][frame : frame + 2])
+    return slice(start, start + int(file[f"{one}_count"][frame]) if f"{one}_count" in file else stop)

@@ -1,10 +1,11 @@
 """Silhouettes on disk: one bit per pixel, lossless, any frame in any order; and masks that users bring.
 
 ``silhouettes.h5`` holds ``names`` and, per camera, a group ``cameras/<name>`` with ``masks`` (T, H, ceil(W / 8))
-packed bits, ``agreement`` (T) IoU with the other views before any repair, and ``flags`` (T) `MaskFlag` codes. With
-mattes also ``matte`` (sum m), the coverage 0..255 of the pixels along the masks' edges (`edge_band`, row by row), one
-frame after the other, and ``matte_start`` (T + 1) where each begins. With a rig also ``outline`` (sum n, 2) px, the
-corners of the convex hull of each silhouette as the camera saw it, before any repair, and ``outline_start`` (T + 1).
+packed bits, ``agreement`` (T) IoU with the other views before any repair, ``flags`` (T) `MaskFlag` codes and ``area``
+(T) px. With mattes also ``matte`` (sum m), the coverage 0..255 of the pixels along the masks' edges (`edge_band`, row
+by row), one frame after the other, and ``matte_start`` (T + 1) where each begins. With a rig also ``outline`` (sum n,
+2) px, the corners of the convex hull of each silhouette as the camera saw it, before any repair, and ``outline_start``
+(T + 1).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError, nearest
-from calibration.foundation.hdf5_files import words_of
+from calibration.foundation.hdf5_files import copy_chunks, words_of
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
+from calibration.foundation.spans import Span
 from capture.recordings.coco import coco_masks
 from capture.recordings.video import read_frames
 
@@ -91,6 +93,7 @@ class MaskWriter:
             )
             group.create_dataset("agreement", (frames,), np.float32, fillvalue=np.nan)
             group.create_dataset("flags", (frames,), np.uint16)
+            group.create_dataset("area", (frames,), np.uint32)
             if matte:
                 group.create_dataset(
                     "matte",
@@ -122,6 +125,7 @@ class MaskWriter:
         group["masks"][start:stop] = packed
         group["agreement"][start:stop] = agreement
         group["flags"][start:stop] = flags
+        group["area"][start:stop] = np.bitwise_count(packed).sum(axis=(1, 2))
         if mattes is not None:
             values = group["matte"]
             ends = len(values) + np.cumsum([len(one) for one in mattes])
@@ -129,13 +133,39 @@ class MaskWriter:
             values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
             group["matte_start"][start + 1 : stop + 1] = ends
 
+    def copy(self, camera: str, start: int, group: h5py.Group, rows: Span) -> None:
+        """Write rows of another file's group as they are from frame ``start`` on: masks stay packed and compressed."""
+        here, at, count = slice(rows.first, rows.stop), slice(start, start + len(rows)), len(rows)
+        copy_chunks(group["masks"], rows.first, self._groups[camera]["masks"], start, count)
+        for key in ("agreement", "flags", "area"):
+            self._groups[camera][key][at] = group[key][here]
+        for values, pointer in (("matte", "matte_start"), ("outline", "outline_start")):
+            if values in group:
+                self._copy_ragged(self._groups[camera], start, group, rows, values, pointer)
+
+    def _copy_ragged(
+        self, ours: h5py.Group, start: int, theirs: h5py.Group, rows: Span, values: str, pointer: str
+    ) -> None:
+        """Append what successive frames have in different numbers, and where each begins."""
+        if values not in ours:
+            self._make_outlines(ours)
+        starts = theirs[pointer][rows.first : rows.stop + 1]
+        before = len(ours[values])
+        ours[values].resize(before + int(starts[-1] - starts[0]), axis=0)
+        ours[values][before:] = theirs[values][int(starts[0]) : int(starts[-1])]
+        ours[pointer][start + 1 : start + 1 + len(rows)] = before + starts[1:] - starts[0]
+
+    @staticmethod
+    def _make_outlines(group: h5py.Group) -> None:
+        kept = {"chunks": (4096, 2), "compression": "gzip", "compression_opts": 1}
+        group.create_dataset("outline", (0, 2), np.uint16, maxshape=(None, 2), **kept)
+        group.create_dataset("outline_start", (len(group["flags"]) + 1,), np.int64)
+
     def write_outlines(self, camera: str, start: int, corners: Sequence[Floats]) -> None:
         """Write the corners (n, 2), px, of the outlines of successive frames as the camera sees them, before repair."""
         group = self._groups[camera]
         if "outline" not in group:
-            kept = {"chunks": (4096, 2), "compression": "gzip", "compression_opts": 1}
-            group.create_dataset("outline", (0, 2), np.uint16, maxshape=(None, 2), **kept)
-            group.create_dataset("outline_start", (len(group["flags"]) + 1,), np.int64)
+            self._make_outlines(group)
         values = group["outline"]
         before = len(values)
         values.resize(before + sum(map(len, corners)), axis=0)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_into
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
@@ -249,10 +249,10 @@ def _coarse_overlaps(
 @compiled
 def _coarse_overlap(mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes) -> float:
     pixels = np.empty((len(mesh), 2))
+    project_into(camera, mesh, pixels)
     for i in range(len(mesh)):
-        u, v = project_point(camera, mesh[i, 0], mesh[i, 1], mesh[i, 2])
         # Coarse pixel k samples the fine pixel COARSE k + COARSE / 2.
-        pixels[i, 0], pixels[i, 1] = (u - COARSE // 2) / COARSE, (v - COARSE // 2) / COARSE
+        pixels[i, 0], pixels[i, 1] = (pixels[i, 0] - COARSE // 2) / COARSE, (pixels[i, 1] - COARSE // 2) / COARSE
     image = np.zeros(mask.shape, np.uint8)
     fill_silhouette(pixels, faces, edges, sides, image, np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64))
     common, union = 0, 0

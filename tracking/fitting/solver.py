@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import ssyrk
 
 from calibration.foundation.arrays import Bools, Floats, Singles
 from calibration.foundation.errors import InputError
@@ -24,7 +25,7 @@ from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation
 from tracking.priors.prior import Prior, require_rig
 from tracking.quads.deformation import CageRig
-from tracking.quads.oriented_quads import QuadPose, QuadRig
+from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
 from tracking.subjects.body_points import BodyPoints
 from tracking.terms.energy import System, latent_basis, prediction_term, prior_term, variance_term
@@ -122,6 +123,7 @@ class _Level:
 
     template: Template
     binding: Singles
+    by_carrier: Singles
     matcher: OutlineMatcher
     spread: Floats
     samples: int
@@ -129,12 +131,13 @@ class _Level:
 
     @classmethod
     def of(
-        cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int, quads: QuadRig
+        cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int, cage_rig: CageRig
     ) -> _Level:
         matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
-        pale = pale_vertices(quads, template.binding)
-        return cls(template, np.ascontiguousarray(template.binding, np.float32), matcher, spread, samples, pale)
+        pale = pale_vertices(cage_rig.quads, template.binding)
+        binding = np.ascontiguousarray(template.binding, np.float32)
+        return cls(template, binding, cage_rig.by_carrier(binding), matcher, spread, samples, pale)
 
 
 class FrameSolver:
@@ -170,9 +173,9 @@ class FrameSolver:
         self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
-        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples, cage_rig.quads)
+        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples, cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples, cage_rig.quads)
+        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples, cage_rig)
         low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
         #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
         self.unit = float(np.linalg.norm(high - low)) / 2000.0
@@ -317,7 +320,7 @@ class FrameSolver:
         root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
         root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
         jacobian = self.cage_rig.outline_jacobian(
-            level.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+            level.by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )
         return _Rows(matches, jacobian, root)
 
@@ -339,7 +342,9 @@ class FrameSolver:
         jacobian, weighted, residuals = self._data_rows(level, packed, pose, scale)
         system = System.empty(len(self.cage_rig.quads), self.prior.latent_dim)
         size = jacobian.shape[1]
-        system.hessian[:size, :size] = jacobian.T @ jacobian
+        # One triangle is summed, half the work of a whole product.
+        half = ssyrk(1.0, jacobian.T)
+        system.hessian[:size, :size] = np.triu(half) + np.triu(half, 1).T
         system.gradient[:size] = jacobian.T @ weighted.astype(np.float32)
         return system, residuals
 
@@ -356,8 +361,9 @@ class FrameSolver:
         away = np.repeat(np.sum(matches.residuals.reshape(-1, 2) ** 2, axis=1), 2)
         robust = 1.0 / (1.0 + away / (settings.mark_robust * unit) ** 2)
         root = robust * np.sqrt(matches.weights) / (settings.mark_sigma * unit)
+        by_carrier = self.cage_rig.by_carrier(marks.binding)
         jacobian = self.cage_rig.outline_jacobian(
-            marks.binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+            by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )
         faces = self.template.faces[marks.faces]
         now, rest = face_frames(self.deform(pose), faces), face_frames(self.template.vertices, faces)

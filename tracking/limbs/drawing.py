@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_into
 from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from tracking.observations.contours import View
@@ -198,11 +198,12 @@ def _add_values(
     totals: Floats,
 ) -> None:
     height, width = mask.shape
+    pixels = np.empty((points.shape[1], 2))
     for n in range(points.shape[0]):
         total = 0.0
+        project_into(camera, points[n], pixels)
         for p in range(points.shape[1]):
-            u, v = project_point(camera, points[n, p, 0], points[n, p, 1], points[n, p, 2])
-            x, y = np.floor((u - left) / step), np.floor((v - top) / step)
+            x, y = np.floor((pixels[p, 0] - left) / step), np.floor((pixels[p, 1] - top) / step)
             if not (x >= 0.0 and y >= 0.0 and x < width and y < height):
                 total -= 1.0
                 continue
@@ -232,6 +233,5 @@ def carried(rotations: Floats, centres: Floats, owner: Ints, local: Floats) -> F
 def projected(vertices: Floats, camera: Floats) -> Floats:
     """(N, 2) pixels of points in one camera."""
     pixels = np.empty((len(vertices), 2))
-    for i in range(len(vertices)):
-        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    project_into(camera, vertices, pixels)
     return pixels

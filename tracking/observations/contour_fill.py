@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_into
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
@@ -86,8 +86,7 @@ def draw_silhouette(
     Returns:
         The first and last column and row drawn, and how many contour edges there are.
     """
-    for i in range(len(vertices)):
-        pixels[i, 0], pixels[i, 1] = project_point(camera, vertices[i, 0], vertices[i, 1], vertices[i, 2])
+    project_into(camera, vertices, pixels)
     return fill_silhouette(pixels, faces, edges, sides, image, toward, contour)
 
 

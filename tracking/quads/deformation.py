@@ -131,31 +131,35 @@ class CageRig:
         )
         return result.reshape(len(binding), len(self.quads), 3, 6).transpose(0, 2, 1, 3).reshape(len(binding), 3, -1)
 
+    def by_carrier(self, binding: Floats | Singles) -> Singles:
+        """Return (P, N) the coordinates of points in the order of the quads' carriers, for `outline_jacobian`."""
+        return np.ascontiguousarray(binding[:, self._incidence[1]], np.float32)
+
     def outline_jacobian(
-        self, binding: Singles, pairs: Ints, directions: Floats, scale: Floats, derivatives: CarrierDerivatives
+        self, by_carrier: Singles, pairs: Ints, directions: Floats, scale: Floats, derivatives: CarrierDerivatives
     ) -> Singles:
         """Return the (N, 6 Q) derivative of ``scale direction . m``, m being the middle of two bound points.
 
         In single precision, which halves the time of the solver's largest loop.
 
         Args:
-            binding: (P, 4 Q + F) coordinates of the points.
+            by_carrier: coordinates of the points, see `by_carrier`.
             pairs: (N, 2) which two.
             directions: (N, 3).
             scale: (N,).
             derivatives: of the carriers.
         """
-        starts, columns = derivatives.starts, derivatives.columns
+        starts = derivatives.starts
         blocks = derivatives.blocks.astype(np.float32)
         along = (0.5 * scale[:, None] * directions).astype(np.float32)
         result = np.empty((len(pairs), 6 * len(self.quads)), np.float32)
         # A few hundred rows at a time stay in the processor's cache.
-        rows = np.empty((min(ROWS, len(pairs)), len(columns)), np.float32)
+        rows = np.empty((min(ROWS, len(pairs)), by_carrier.shape[1]), np.float32)
         by_quad = np.empty((len(self.quads), len(rows), 18), np.float32)
         for first in range(0, len(pairs), ROWS):
             count = min(ROWS, len(pairs) - first)
             part = slice(first, first + count)
-            _middle_rows(binding, pairs[part], columns, rows)
+            _middle_rows(by_carrier, pairs[part], rows)
             for quad in range(len(self.quads)):
                 span = slice(starts[quad], starts[quad + 1])
                 np.matmul(rows[:count, span], blocks[span], out=by_quad[quad, :count])
@@ -283,11 +287,11 @@ def _gather(binding: Floats, starts: Ints, columns: Ints, blocks: Floats, result
 
 
 @compiled_parallel
-def _middle_rows(binding: Singles, pairs: Ints, columns: Ints, rows: Singles) -> None:
+def _middle_rows(by_carrier: Singles, pairs: Ints, rows: Singles) -> None:
     for i in prange(len(pairs)):
-        first, second = binding[pairs[i, 0]], binding[pairs[i, 1]]
-        for k in range(len(columns)):
-            rows[i, k] = first[columns[k]] + second[columns[k]]
+        first, second = pairs[i, 0], pairs[i, 1]
+        for k in range(by_carrier.shape[1]):
+            rows[i, k] = by_carrier[first, k] + by_carrier[second, k]
 
 
 @compiled_parallel

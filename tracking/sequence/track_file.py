@@ -366,14 +366,15 @@ def joined_track(
         file.attrs["start_frame"] = start_frame
         for name in (name for name in (*_NAMES, *_TABLES) if name in example):
             file.create_dataset(name, data=example[name][()], track_times=False)
-        for name, one in example.items():
-            if name in file:
-                continue
+        rows_of = [name for name in example if name not in file]
+        for name in rows_of:
+            one = example[name]
             fill = np.nan if np.issubdtype(one.dtype, np.floating) else 0
-            data = file.create_dataset(
+            file.create_dataset(
                 name, (frames, *one.shape[1:]), one.dtype, chunks=one.chunks, fillvalue=fill, track_times=False
             )
-            for source, rows, place in parts:
-                with open_results(source, stage=_STAGE) as part:
-                    data[place] = part[name][rows]
+        for source, rows, place in parts:
+            with open_results(source, stage=_STAGE) as part:
+                for name in rows_of:
+                    file[name][place] = part[name][rows]
         yield TrackFile(file)

@@ -39,6 +39,7 @@ class PointTerm:
         """Take points as they are known now."""
         self.points = points
         self._binding: Singles = np.ascontiguousarray(points.binding, np.float32)
+        self._by_carrier = self.cage_rig.by_carrier(self._binding)
         self._sigma: Floats = points.sigma * self.unit
 
     def rows(self, seen: Marks, pose: QuadPose, scale: float) -> tuple[Singles, Floats]:
@@ -66,7 +67,7 @@ class PointTerm:
         weights = np.repeat(root, 2) * np.sqrt(matches.weights)
         owner = np.repeat(seen.owner, 2)
         jacobian = self.cage_rig.outline_jacobian(
-            self._binding, np.stack([owner, owner], axis=1), matches.directions, weights,
+            self._by_carrier, np.stack([owner, owner], axis=1), matches.directions, weights,
             self.cage_rig.derivatives(pose),
         )  # fmt: skip
         return jacobian, weights * matches.residuals
@@ -83,7 +84,7 @@ class PointTerm:
         root = np.repeat(COMMON / seen.place_sigma[known] / (1.0 + far**2), 3)
         owner = np.repeat(known, 3)
         jacobian = self.cage_rig.outline_jacobian(
-            self._binding, np.stack([owner, owner], axis=1), np.tile(np.eye(3), (len(known), 1)), root,
+            self._by_carrier, np.stack([owner, owner], axis=1), np.tile(np.eye(3), (len(known), 1)), root,
             self.cage_rig.derivatives(pose),
         )  # fmt: skip
         return jacobian, root * away.ravel()

@@ -27,6 +27,7 @@ from calibration.cameras.camera_row import (
     SKEW,
     TRANSLATION,
 )
+from calibration.cameras.projection import project_into, project_point
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.errors import InputError
@@ -136,6 +137,17 @@ def _lensed(camera: LensCamera, s: np.ndarray) -> LensCamera:
 
 def _rematrixed(camera: MatrixCamera, s: np.ndarray) -> MatrixCamera:
     return replace(camera, matrix=camera.facing + s.reshape(3, 4))
+
+
+@pytest.mark.parametrize("name", CAMERAS)
+def test_many_points_are_projected_to_the_bit_as_one(name: str, rng: np.random.Generator) -> None:
+    row = CAMERAS[name].packed()
+    some = np.concatenate([points(rng, 700), 1e4 * rng.normal(size=(400, 3)), CAMERAS[name].centre[None]])
+    found = np.empty((len(some), 2))
+    project_into(row, some, found)
+    single = np.array([project_point(row, *one) for one in some])
+    assert np.isnan(single).any() and np.isfinite(single).any()
+    np.testing.assert_array_equal(found, single)
 
 
 @pytest.mark.parametrize("name", CAMERAS)

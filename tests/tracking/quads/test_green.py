@@ -130,7 +130,7 @@ def test_derivatives_by_quads_against_finite_differences() -> None:
         np.testing.assert_allclose(jacobian[..., number], numeric, atol=2e-6)
     directions = np.array([[1.0, 0, 0], [0, 0.6, 0.8], [0.5, -0.5, 0.7]])
     pairs, scale = np.array([[0, 0], [1, 2], [2, 0]]), np.array([1.0, 2.0, 0.5])
-    along = cage_rig.outline_jacobian(binding.astype(np.float32), pairs, directions, scale, derivatives)
+    along = cage_rig.outline_jacobian(cage_rig.by_carrier(binding), pairs, directions, scale, derivatives)
     middle = scale[:, None, None] * 0.5 * (jacobian[pairs[:, 0]] + jacobian[pairs[:, 1]])
     # Single precision of numbers up to 100
     np.testing.assert_allclose(along, np.einsum("pi,pik->pk", directions, middle), atol=1e-4)
