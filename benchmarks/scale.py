@@ -102,6 +102,7 @@ def long_recording(place: Path, frames: int) -> Recording:
     """Make the film of so many frames, unless it is there."""
     if not (place / "recording.toml").is_file():
         lengthened(simulate(FILM, place).recording, frames)
+        (place / "truth.h5").unlink()  # of the frames before they were played there and back
     return load_recording(place)
 
 
