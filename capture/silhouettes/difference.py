@@ -24,11 +24,14 @@ from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.lively_places import evidence_around, lively_places
+from capture.silhouettes.lost_texture import give_back_what_hides_marks
 
 __all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
 
 #: How far from the background's hue a shadow may be where the scene does not tell, standard deviations.
 HUE_LIMIT = 3.0
+#: Standard deviations from which on shade is asked whether it keeps the marks of the ground.
+_DIFFERS = 4.0
 #: Pixels around a silhouette that a background does not learn from.
 _CLEAR_PX = 4
 
@@ -109,7 +112,8 @@ class PlateModel:
     ) -> tuple[Bytes, Bytes]:
         """Return the evidence of a window of an image against one look of the background, and ``plain`` the same."""
         centre, spread = background.centre[part], background.spread[part]
-        shape = frame.shape[:2]
+        shape, shades = frame.shape[:2], self.shadow_floor < 1.0
+        plain = plain or shades
         out, bare = np.empty(shape, np.uint8), np.empty(shape if plain else (0, 0), np.uint8)
         rule = (np.float32(self.shadow_floor), np.float32(self.highlight))
         if frame.shape[2] == 1:
@@ -119,6 +123,9 @@ class PlateModel:
                 _grey_evidence(*images, np.float32(gain[0]), np.float32(1.0), np.float32(1.0), bare)
         else:
             _evidence(frame, centre, spread, gain.astype(np.float32), *rule, np.float32(self.hue_limit), out, bare)
+        if shades:
+            longer = max(background.centre.shape[:2])
+            give_back_what_hides_marks(frame, centre, spread, gain, out, bare, round(_DIFFERS * SCALE), longer)
         return out, bare
 
 
