@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
@@ -144,16 +145,15 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
         return mask
     here, window = doubt.around(seen | mask)
     own, asked, image = mask[here], asked[here], np.ascontiguousarray(doubt.image[here])
-    centre = model.background.centre[window]
-    ground = (centre * doubt.light).astype(np.float32)
-    picture: Singles = image.astype(np.float32)
+    centre, gain = model.background.centre[window], doubt.light.astype(np.float32)
     at = np.nonzero(asked)
     step = -(-max(own.shape) // _LARGE_PX)
-    ratio, error = _lighting(picture, ground, own | asked, at, step)
+    ratio, error = _lighting(_ratios(image, centre, gain, step), own | asked, at, step)
+    picture, ground = image[at].astype(np.float32), centre[at] * gain
     spread = np.square(model.background.spread[window][at])
-    spread += np.square((error + np.float32(_RATIO_ERROR)) * ground[at])
+    spread += np.square((error + np.float32(_RATIO_ERROR)) * ground)
     found = own.copy()
-    found[at] = (np.square(picture[at] - ratio * ground[at]) / spread).mean(axis=1) > _STANDS_OUT**2
+    found[at] = (np.square(picture - ratio * ground) / spread).mean(axis=1) > _STANDS_OUT**2
     least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
     found = fill_holes(_without_specks(found, own, least), least)
     out = mask.copy()
@@ -162,15 +162,13 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
 
 
 def _lighting(
-    picture: Singles, ground: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int
+    ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int
 ) -> tuple[Singles, Singles]:
     """Return (n, C) the ratio that the ground is lit by at pixels under what is covered, and its error.
 
-    Light is smooth: every ``step``-th pixel along both axes is looked at.
+    Light is smooth: ``ratio`` is that of every ``step``-th pixel along both axes.
     """
     free = cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX))[::step, ::step] == 0
-    smooth = [cv2.blur(one, (3, 3)).reshape(one.shape)[::step, ::step] for one in (picture, ground)]
-    ratio = smooth[0] / np.maximum(smooth[1], np.float32(8.0))
     free &= (ratio.min(axis=2) > _LIT[0]) & (ratio.max(axis=2) < _LIT[1])
     at = tuple(one // step for one in at)
     if not free.any():
@@ -180,6 +178,29 @@ def _lighting(
     variation = variation_of(ratio, free, near, step)
     distance = np.float32(step) * cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     return filled(ratio, free)[at], spread_at(distance[at], variation)
+
+
+@compiled
+def _ratios(image: Bytes, centre: Singles, gain: Singles, step: int) -> Singles:
+    """Return (h, w, C) image over ground of every ``step``-th pixel along both axes, each the mean of nine pixels."""
+    height, width, channels = image.shape
+    out = np.empty((-(-height // step), -(-width // step), channels), np.float32)
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            for c in range(channels):
+                now, then = np.float32(0.0), np.float32(0.0)
+                for dy in range(-1, 2):
+                    # Beyond the picture it is as mirrored at its outermost pixels.
+                    y = abs(row * step + dy)
+                    y = y if y < height else max(0, 2 * height - 2 - y)
+                    for dx in range(-1, 2):
+                        x = abs(column * step + dx)
+                        x = x if x < width else max(0, 2 * width - 2 - x)
+                        now += np.float32(image[y, x, c])
+                        then += centre[y, x, c]
+                ground = then * gain[c] / np.float32(9.0)
+                out[row, column, c] = now / np.float32(9.0) / max(ground, np.float32(8.0))
+    return out
 
 
 def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:

@@ -183,12 +183,13 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
     for doubt, mask in zip(views.doubts, views.masks, strict=True):
         wide.append(mask if doubt is None else doubt.whole(mask) | enclosed(mask))
     scene = Scene.of(wide, views.rig, scene)
-    seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene)
+    # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
+    filmed = [isinstance(model, CameraModel) and model.name == "plate" for model in models]
+    seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene, np.logical_not(filmed).tolist())
     for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
-            if isinstance(model, CameraModel) and model.name == "plate":
+            if filmed[index]:
                 views.masks[index] = standing_out(doubt, views.masks[index], seen[index], plate)
             else:
                 views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)

@@ -10,13 +10,12 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
 
 __all__ = ["half_way_edge"]
 
 #: A lens and a codec blur the edge over this many pixels; the subject's own look is the mean of what lies deeper.
 _DEPTH_PX = 2
-#: Least share of a pixel's surroundings that must lie deeper.
-_TOLD = 0.02
 #: Least contrast, root mean square grey levels, at which a mixture can be told.
 _CONTRAST = 16.0
 
@@ -36,24 +35,57 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
     room = _DEPTH_PX + 2
     rows = slice(max(0, y - room), min(mask.shape[0], y + h + room))
     columns = slice(max(0, x - room), min(mask.shape[1], x + w + room))
-    here = np.ascontiguousarray(mask[rows, columns]).view(np.uint8)
-    picture = image[rows, columns].astype(np.float32)
-    ground = background[rows, columns] * light.astype(np.float32)
+    here = mask[rows, columns].view(np.uint8).copy()
+    picture, ground, gain = image[rows, columns], background[rows, columns], light.astype(np.float32)
     for depth in (_DEPTH_PX, 1):  # parts too thin for the first are asked by the second
         inner = _shrunk(here, depth)
-        side = (2 * depth + 3, 2 * depth + 3)
-        share = cv2.blur(inner.astype(np.float32), side)
-        own = cv2.blur(picture * inner[:, :, None], side).reshape(picture.shape)
         for _ in range(depth):
-            at = np.nonzero((here > _shrunk(here, 1)) & (share > _TOLD))
-            contrast = own[at] / share[at][:, None] - ground[at]
-            power = np.square(contrast).sum(axis=1)
-            part = ((picture[at] - ground[at]) * contrast).sum(axis=1)
-            drop = (power > picture.shape[2] * _CONTRAST**2) & (part < 0.5 * power)
-            here[at[0][drop], at[1][drop]] = 0
+            _drop(here, here - _shrunk(here, 1), inner, depth + 1, picture, ground, gain)
     out = mask.copy()
     out[rows, columns] = here.view(np.bool_)
     return out
+
+
+@compiled
+def _drop(
+    mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles
+) -> None:
+    """Take the pixels of its rim out of a mask that are nearer to the ground than to what is inner within ``reach``."""
+    height, width, channels = image.shape
+    look = np.empty(channels, np.float32)
+    for y in range(height):
+        for x in range(width):
+            if rim[y, x] == 0:
+                continue
+            told = 0
+            look[:] = 0
+            # Beyond the picture it is as mirrored at its outermost pixels.
+            for dy in range(-reach, reach + 1):
+                v = _mirrored(y + dy, height)
+                for dx in range(-reach, reach + 1):
+                    u = _mirrored(x + dx, width)
+                    if inner[v, u]:
+                        told += 1
+                        for c in range(channels):
+                            look[c] += image[v, u, c]
+            if told == 0:
+                continue
+            power, part = np.float32(0.0), np.float32(0.0)
+            for c in range(channels):
+                ground = background[y, x, c] * light[c]
+                contrast = look[c] / np.float32(told) - ground
+                power += contrast * contrast
+                part += (np.float32(image[y, x, c]) - ground) * contrast
+            if power > channels * _CONTRAST**2 and part < np.float32(0.5) * power:
+                mask[y, x] = 0
+
+
+@compiled
+def _mirrored(place: int, side: int) -> int:
+    """Return a place along an axis, mirrored at the outermost if it lies beyond; kept inside however short the side."""
+    place = -place if place < 0 else place
+    place = 2 * side - 2 - place if place >= side else place
+    return min(max(place, 0), side - 1)
 
 
 def _shrunk(mask: Bytes, pixels: int) -> Bytes:

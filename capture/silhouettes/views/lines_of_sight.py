@@ -7,7 +7,7 @@ before the line has moved on by what these are in space, so most lines are settl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import cv2
@@ -81,6 +81,7 @@ class Scene:
         gains: (n,) as in `PackedViews`.
         step: least step along a line, mm.
         lattices: by camera, directions (h, w, 3) of the lines through every `_LATTICE_PX`-th pixel, as far as known.
+        packings: by how much larger, the silhouettes that were packed last, and packed.
     """
 
     used: Ints
@@ -90,6 +91,7 @@ class Scene:
     gains: Floats
     step: float
     lattices: dict[Camera, Floats]
+    packings: dict[int, tuple[list[Bools], PackedViews]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, masks: Sequence[Bools], rig: Rig, like: Scene | None = None) -> Scene:
@@ -118,7 +120,18 @@ class Scene:
         return self.lattices[camera]
 
     def packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
-        """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative."""
+        """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative.
+
+        They are made once for the same arrays, which must not be changed in place meanwhile.
+        """
+        before, known = self.packings.get(larger, ([], None))
+        if known is not None and all(one is other for one, other in zip(before, masks, strict=True)):
+            return known
+        self.packings[larger] = (list(masks), self._packed(masks, larger))
+        return self.packings[larger][1]
+
+    def _packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
+        """Return the views with silhouettes, as `packed` does."""
         room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
         square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
         buffers, layout, start = [], np.zeros((len(self.used), 8), dtype=np.int64), 0

@@ -30,25 +30,28 @@ def seen_above(
     floor: Floor,
     side: int | None = None,
     scene: Scene | None = None,
+    through: Sequence[bool] | None = None,
 ) -> tuple[list[Bools], list[Bools]]:
     """Return the pixels of ``wide`` outside ``masks`` (H, W) that the others' ``wide`` have, clear of the floor.
 
     Twice: without those that the others have on the floor along the same line of sight, which may be shade there; and
     those of any whose lines of sight pass through the inside of the hull of the others' ``masks``, clear of the floor.
     ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of ``wide``; None:
-    found here.
+    found here. ``through``: in which views the second is wanted; None: in all.
     """
     known = scene or Scene.of(wide, rig)
     sights = Sights(wide, known, larger_by(_SLACK, wide, side))
     seen, inside = [np.zeros_like(mask) for mask in masks], [np.zeros_like(mask) for mask in masks]
     if len(sights.used) < 3:
         return seen, inside
-    inner = Sights(masks, known, -larger_by(_INSIDE, masks, side))
+    wanted = [True] * len(masks) if through is None else through
+    inner = Sights(masks, known, -larger_by(_INSIDE, masks, side)) if any(wanted) else sights
     above, below = (floor.clear, floor.up * np.inf), (floor.height, floor.clear)
     for place, index in enumerate(int(one) for one in sights.used):
         asked = wide[index] & ~masks[index]
         found = sights.seen(place, asked, above, may_be_wrong(rig))[0] if asked.any() else asked
         if found.any():
             seen[index] = found & ~sights.seen(place, found, below, 0)[0]
-            inside[index] = inner.seen(place, found, above, 0)[0]
+            if wanted[index]:
+                inside[index] = inner.seen(place, found, above, 0)[0]
     return seen, inside
