@@ -84,7 +84,7 @@ class Doubt:
 
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
         """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
-        high = np.uint8(min(255, _EVIDENT * int(self.low)))
+        high = _high(self.low)
         x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
         room = 2 * _HOLE_PX + 1
         here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
@@ -98,8 +98,10 @@ class Doubt:
         return _hanging_together(self.wide | mask, mask)
 
 
-def doubt_of(image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning) -> Doubt | None:
-    """Return what differs around a silhouette (H, W) in an image; None where there is none.
+def doubt_of(
+    image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning, light: Floats | None = None
+) -> Doubt | None:
+    """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it is the whole image: what lies beyond is not known, and the views must see that.
@@ -113,21 +115,42 @@ def doubt_of(image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning) -
         slice(max(0, y - room), min(height, y + h + room)),
         slice(max(0, x - room), min(width, x + w + room)),
     )
-    light, low = model.light(image), np.uint8(min(255.0, cleaning.low * SCALE))
+    if light is None:
+        light = model.light(image)
+    low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
     window, whole = (rows, columns), (slice(0, height), slice(0, width))
     shaded, plain = model.both_in(frame, window, light)
-    if window != whole:
-        own = mask[window]
-        found = _hanging_together((plain >= low) | own, own)
-        borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
-        if any(border and rim.any() for border, rim in zip(borders, _rims(found), strict=True)):
+    own = mask[window]
+    found = _hanging_together((plain >= low) | own, own)
+    borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
+    if any(border and rim.any() for border, rim in zip(borders, _rims(found), strict=True)):
+        if window != whole:
             window = whole
             shaded, plain = model.both_in(frame, whole, light)
-        else:
-            for rim in (*_rims(plain), *_rims(shaded)):
-                rim[:] = 0
+    else:
+        here = _needed(found | (shaded >= _high(low)))
+        shaded, plain = np.ascontiguousarray(shaded[here]), np.ascontiguousarray(plain[here])
+        for rim in (*_rims(plain), *_rims(shaded)):
+            rim[:] = 0
+        top, left = rows.start, columns.start
+        window = (slice(top + here[0].start, top + here[0].stop), slice(left + here[1].start, left + here[1].stop))
     return Doubt(window, plain, shaded, low, frame[window].copy(), light)
+
+
+def _needed(mask: Bools) -> tuple[slice, slice]:
+    """Return the part of a window (h, w) that is needed to judge what a mask holds."""
+    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    room = _AROUND_PX + _RIM_PX
+    return (
+        slice(max(0, y - room), min(mask.shape[0], y + h + room)),
+        slice(max(0, x - room), min(mask.shape[1], x + w + room)),
+    )
+
+
+def _high(low: np.uint8) -> np.uint8:
+    """Return from where on something differs evidently."""
+    return np.uint8(min(255, _EVIDENT * int(low)))
 
 
 def _rims(image: NDArray[Any]) -> tuple[NDArray[Any], ...]:
@@ -161,9 +184,7 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     return out
 
 
-def _lighting(
-    ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int
-) -> tuple[Singles, Singles]:
+def _lighting(ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int) -> tuple[Singles, Singles]:
     """Return (n, C) the ratio that the ground is lit by at pixels under what is covered, and its error.
 
     Light is smooth: ``ratio`` is that of every ``step``-th pixel along both axes.

@@ -132,6 +132,14 @@ class CameraModel:
             return self._differing(image, self.model, self.model.light(image))
         return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
 
+    def silhouette_and_doubt(self, image: Bytes) -> tuple[Bools, Doubt | None]:
+        """Return the silhouette (H, W) in an image as `silhouette` does, and what may be missing from it as `doubt`."""
+        if not isinstance(self.model, PlateModel):
+            return self.silhouette(image), None
+        light = self.model.light(image)
+        mask = self._differing(image, self.model, light)
+        return mask, doubt_of(image, mask, self.model, self.cleaning, light)
+
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
         if not isinstance(self.model, PlateModel):

@@ -340,9 +340,9 @@ def _segment_chunk(
         if isinstance(model, SittingModel):
             cut = Cut.of(model.looks, image)
             masks[offset], cuts[offset] = cut.silhouette(model.looks), cut
+        elif doubt and model is not None:
+            masks[offset], doubts[offset] = model.silhouette_and_doubt(image)
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
-            if doubt and isinstance(model, CameraModel):
-                doubts[offset] = model.doubt(image, masks[offset])
         flags[offset] = mask_flags(masks[offset])
     return Share(masks, flags, cuts, images, doubts)

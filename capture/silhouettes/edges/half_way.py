@@ -39,41 +39,40 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
     picture, ground, gain = image[rows, columns], background[rows, columns], light.astype(np.float32)
     for depth in (_DEPTH_PX, 1):  # parts too thin for the first are asked by the second
         inner = _shrunk(here, depth)
+        asked = np.zeros_like(here)
         for _ in range(depth):
-            _drop(here, here - _shrunk(here, 1), inner, depth + 1, picture, ground, gain)
+            # What was at the rim before and was not dropped is not dropped now.
+            rim = here - _shrunk(here, 1)
+            _drop(here, rim & ~asked, inner, depth + 1, picture, ground, gain)
+            asked = rim
     out = mask.copy()
     out[rows, columns] = here.view(np.bool_)
     return out
 
 
 @compiled
-def _drop(
-    mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles
-) -> None:
+def _drop(mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles) -> None:
     """Take the pixels of its rim out of a mask that are nearer to the ground than to what is inner within ``reach``."""
     height, width, channels = image.shape
-    look = np.empty(channels, np.float32)
     for y in range(height):
         for x in range(width):
             if rim[y, x] == 0:
                 continue
-            told = 0
-            look[:] = 0
-            # Beyond the picture it is as mirrored at its outermost pixels.
-            for dy in range(-reach, reach + 1):
-                v = _mirrored(y + dy, height)
-                for dx in range(-reach, reach + 1):
-                    u = _mirrored(x + dx, width)
-                    if inner[v, u]:
-                        told += 1
-                        for c in range(channels):
-                            look[c] += image[v, u, c]
-            if told == 0:
-                continue
+            inside = y >= reach and y < height - reach and x >= reach and x < width - reach
             power, part = np.float32(0.0), np.float32(0.0)
             for c in range(channels):
+                told, total = 0, 0
+                for dy in range(-reach, reach + 1):
+                    # Beyond the picture it is as mirrored at its outermost pixels.
+                    v = y + dy if inside else _mirrored(y + dy, height)
+                    for dx in range(-reach, reach + 1):
+                        u = x + dx if inside else _mirrored(x + dx, width)
+                        told += inner[v, u]
+                        total += np.int64(inner[v, u]) * np.int64(image[v, u, c])
+                if told == 0:
+                    break
                 ground = background[y, x, c] * light[c]
-                contrast = look[c] / np.float32(told) - ground
+                contrast = np.float32(total) / np.float32(told) - ground
                 power += contrast * contrast
                 part += (np.float32(image[y, x, c]) - ground) * contrast
             if power > channels * _CONTRAST**2 and part < np.float32(0.5) * power:
