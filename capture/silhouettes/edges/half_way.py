@@ -67,8 +67,8 @@ def _drop(mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, backg
                     v = y + dy if inside else _mirrored(y + dy, height)
                     for dx in range(-reach, reach + 1):
                         u = x + dx if inside else _mirrored(x + dx, width)
-                        told += inner[v, u]
-                        total += np.int64(inner[v, u]) * np.int64(image[v, u, c])
+                        told += int(inner[v, u])
+                        total += int(inner[v, u]) * int(image[v, u, c])
                 if told == 0:
                     break
                 ground = background[y, x, c] * light[c]
