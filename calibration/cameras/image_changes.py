@@ -63,8 +63,10 @@ def _mapped(camera: Camera, change: Floats, size: tuple[int, int]) -> Camera:
         return replace(camera, image_size=size, matrix=change @ camera.matrix)
     if not isinstance(camera, LensCamera):
         raise InputError(f"camera '{camera.name}': a {type(camera).__name__} cannot be changed")
-    lens = camera.lens
-    return replace(camera, lens=replace(lens, size=size, intrinsics=change @ lens.intrinsics))
+    lens = replace(camera.lens, size=size, intrinsics=change @ camera.lens.intrinsics)
+    # How far the lens is invertible is a matter of its distortion alone, and takes a while to find.
+    lens.__dict__["invertible_limit"] = camera.lens.invertible_limit
+    return replace(camera, lens=lens)
 
 
 def _quarter(camera: Camera) -> Camera:

@@ -8,7 +8,7 @@ along both axes, and for more, up to every second, where those around it differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -74,29 +74,9 @@ class Sights:
         low[2], high[2] = max(low[2], min(heights)), min(high[2], max(heights))
         if low[2] >= high[2]:
             return np.zeros_like(mask), 0.0
-        others, box = Others(tolerated=tolerated, needed=2), Box(low, high)
-
-        def met(chosen: Bools) -> Bools:
-            return lines_that_meet(self._scene, place, (chosen, corner, _STRIDE), self._packed, box, others)
-
-        found = _coarse_to_fine(asked, met)
+        others, box, asking = Others(tolerated=tolerated, needed=2), Box(low, high), (asked, corner, _STRIDE)
+        found = lines_that_meet(self._scene, place, asking, self._packed, box, others, _COARSE)
         return _kept(mask, found, corner), float(np.count_nonzero(found) / np.count_nonzero(asked))
-
-
-def _coarse_to_fine(asked: Bools, met: Callable[[Bools], Bools]) -> Bools:
-    """Return (h, w) which of the pixels asked are met: first few of them, then those whose neighbours differ."""
-    known = np.zeros_like(asked)
-    known[::_COARSE, ::_COARSE] = asked[::_COARSE, ::_COARSE]
-    found, step = met(known), _COARSE
-    while step > 1:
-        step //= 2
-        rest = np.zeros_like(asked)
-        rest[::step, ::step] = asked[::step, ::step] & ~known[::step, ::step]
-        around = np.ones((2 * step + 1, 2 * step + 1), np.uint8)
-        some, none = (cv2.dilate(one.view(np.uint8), around) > 0 for one in (found, known & ~found))
-        found |= (rest & some & ~none) | met(rest & (some == none))
-        known |= rest
-    return found
 
 
 def may_be_wrong(rig: Rig) -> int:

@@ -30,7 +30,7 @@ CONTRADICTED = 0.8
 #: How much better the others must agree without a view for it to be the one that misses something.
 _BETTER = 0.02
 #: Cells along the longest side of a hull: it is held against masks with some pixels of room.
-_CELLS = 64
+_CELLS = 40
 #: With this many other views one of them may be wrong at a point: what one view misses must not be lost in all.
 _MANY = 4
 
