@@ -55,8 +55,12 @@ def silhouettes(body: str, gait: str, seed: int, rate: float, seconds: float) ->
 
 
 def rhythm_scores() -> dict[str, float]:
-    """Compare strides per second and phase with the true touch-downs; what is no gait must be called none."""
-    ratios, lates, found, seconds = [], [], 0, 0.0
+    """Compare strides per second and phase with the true ones; what is no gait must be called none.
+
+    The phase of a frame is compared with the motion's own, which times feet and trunk, and with when feet touch down:
+    of whole frames, and each with a swing of its own length, these lie 0.01 to 0.03 cycles off that phase themselves.
+    """
+    ratios, lates, downs_off, found, seconds = [], [], [], 0, 0.0
     for case in WALKS:
         motion, masks = silhouettes(*case)
         begin = time.process_time()
@@ -69,9 +73,9 @@ def rhythm_scores() -> dict[str, float]:
         if rhythm.regular:
             found += 1
             ratios.append(abs(rhythm.stride_hz / true - 1.0))
-            for foot in downs:
-                off = rhythm.phase[foot] - np.arange(len(foot))
-                lates.append(float(np.sqrt(np.mean((off - off.mean()) ** 2))))
+            assert motion.phase is not None
+            lates.append(float(np.std(rhythm.phase - motion.phase)))
+            downs_off += [float(np.std(rhythm.phase[foot] - np.arange(len(foot)))) for foot in downs]
     false = 0
     for case in OTHERS:
         motion, masks = silhouettes(*case)
@@ -81,5 +85,6 @@ def rhythm_scores() -> dict[str, float]:
     return {
         "rhythm_found": found / len(WALKS), "rhythm_worst_ratio": max(ratios, default=float("nan")),
         "rhythm_phase_rms": max(lates, default=float("nan")), "rhythm_false": float(false),
+        "rhythm_touch_down_rms": max(downs_off, default=float("nan")),
         "rhythm_300_frames_4_cameras_s": seconds,
     }  # fmt: skip

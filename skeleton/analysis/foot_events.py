@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from calibration.foundation.arrays import Floats
@@ -10,7 +10,7 @@ from skeleton.analysis.belts import Ground
 from skeleton.analysis.contacts import detect_contacts, foot_points, ground_of, heel_points
 from skeleton.tree.joint_tree import Pose, Skeleton
 
-__all__ = ["FootEvent", "foot_events"]
+__all__ = ["FootEvent", "events_of", "foot_events"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,13 @@ def foot_events(skeleton: Skeleton, pose: Pose, rate_hz: float, *, belt: Ground 
     """
     feet = foot_points(skeleton, pose)
     ground = ground_of(feet, rate_hz) if belt is None else belt
-    heels = heel_points(skeleton, pose)
+    return events_of(feet, heel_points(skeleton, pose), rate_hz, ground)
+
+
+def events_of(
+    feet: Mapping[str, Floats], heels: Mapping[str, Floats], rate_hz: float, ground: Ground
+) -> list[FootEvent]:
+    """Return the events of feet, points (T, P, 3) of each, and heels (T, 3) of those that have one."""
     found: list[FootEvent] = []
     for foot, toes in feet.items():
         found += _events(foot, "toe", toes, rate_hz, ground)

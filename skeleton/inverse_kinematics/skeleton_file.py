@@ -16,6 +16,7 @@ from calibration.foundation.result_files import create_results, text_array
 from calibration.foundation.spans import Span
 from skeleton.analysis.constraints import GeometricConstraint
 from skeleton.analysis.contacts import Contacts
+from skeleton.analysis.foot_events import FootEvent
 from skeleton.inverse_kinematics.fits import REASONS, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling
 from skeleton.tree.joint_tree import Skeleton
@@ -93,6 +94,13 @@ class SkeletonWriter:
         self._file["contacts/planted"] = np.stack([contacts[foot].states for foot in names], axis=1)
         for foot in names:
             self._file[f"contacts/spans_{foot}"] = np.asarray(contacts[foot].spans)
+
+    def write_events(self, events: Sequence[FootEvent]) -> None:
+        """Write heel strike, toe strike, heel off, toe off of all feet in the order of time."""
+        group = self._file.create_group("events")
+        group["foot"] = text_array([one.foot for one in events])
+        group["kind"] = text_array([one.kind for one in events])
+        group["time_s"] = np.array([one.time_s for one in events], np.float64)
 
     def write_constraints(self, found: Sequence[tuple[str, GeometricConstraint]]) -> None:
         """Write what parts do against the ground: a row for each, first and last frame both in it."""

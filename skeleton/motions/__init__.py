@@ -34,6 +34,7 @@ class Motion:
         rate_hz: frames per second.
         feet: names of the feet (F).
         contacts: (T, F) the foot stands: its floor points do not move from this frame to the next one in contact.
+        phase: (T,) strides since an arbitrary moment: what feet and trunk are timed by. None: not known.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Motion:
     rate_hz: float
     feet: tuple[str, ...]
     contacts: Bools
+    phase: Floats | None = None
 
     @property
     def time_s(self) -> Floats:
@@ -91,6 +93,6 @@ def make_motion(
     arena = arena_mm if arena_mm is not None else ARENA_MM.get(skeleton.name, 85.0)
     rodent = _family(skeleton) == "rodent"
     perform = rodent_motion if rodent else human_motion
-    coordinates, contacts = perform(skeleton, name, times, rng, arena)
+    coordinates, contacts, phase = perform(skeleton, name, times, rng, arena)
     feet = RODENT_FEET if rodent else HUMAN_FEET
-    return Motion(name, skeleton.name, skeleton.continuous(coordinates), float(rate_hz), feet, contacts)
+    return Motion(name, skeleton.name, skeleton.continuous(coordinates), float(rate_hz), feet, contacts, phase)

@@ -26,8 +26,8 @@ SIDES = ("left", "right")
 
 def human_motion(
     skeleton: Skeleton, name: str, frames: Floats, rng: np.random.Generator, arena_mm: float
-) -> tuple[Floats, Bools]:
-    """Return coordinates (T, D) and contacts (T, 2) of a named motion at times ``frames`` (T,) from 0, s."""
+) -> tuple[Floats, Bools, Floats]:
+    """Return coordinates (T, D), contacts (T, 2) and strides (T,) of a named motion at times ``frames`` (T,), s."""
     seconds = float(frames[-1]) + 1e-6
     size = float(skeleton.joints[0].offset[2]) / 932.0
     t = np.arange(-2.0, seconds + 2.0, 1.0 / 200.0)
@@ -46,7 +46,7 @@ def human_motion(
     for column, side in enumerate(SIDES):
         q, contacts[:, column] = _leg(skeleton, q, tracks[side], score, side, size)
         q = _arm(skeleton, q, path, frames, t, score, side, size)
-    return q, contacts
+    return q, contacts, np.asarray(np.interp(frames, path.t, path.phase))
 
 
 def _turn(axis: int, angle: Floats) -> Floats:

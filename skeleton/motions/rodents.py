@@ -28,8 +28,8 @@ TAIL = tuple(f"tail_{i}" for i in range(1, 9))
 
 def rodent_motion(
     skeleton: Skeleton, name: str, frames: Floats, rng: np.random.Generator, arena_mm: float
-) -> tuple[Floats, Bools]:
-    """Return coordinates (T, D) and contacts (T, 4) of a named motion at times ``frames`` (T,) from 0, s."""
+) -> tuple[Floats, Bools, Floats]:
+    """Return coordinates (T, D), contacts (T, 4) and strides (T,) of a named motion at times ``frames`` (T,), s."""
     seconds = float(frames[-1]) + 1e-6
     size = _size(skeleton)
     # Larger animals move slower for their size: time stretches with the square root of length.
@@ -50,7 +50,8 @@ def rodent_motion(
     chest = _chest_path(skeleton, path, _trunk(skeleton, path, t[::4], t, score, size, slow, seed), t[::4])
     tracks = _footfalls(skeleton, path, chest, frames, score, size, slow)
     q = _trunk(skeleton, path, frames, t, score, size, slow, seed)
-    return _limbs(skeleton, q, tracks, path, frames, t, score, size, slow)
+    q, contacts = _limbs(skeleton, q, tracks, path, frames, t, score, size, slow)
+    return q, contacts, np.asarray(np.interp(frames, path.t, path.phase))
 
 
 def _size(skeleton: Skeleton) -> float:

@@ -9,6 +9,7 @@ from capture.recordings.recording import load_recording
 from vivarig.console.reporting import CommandReport
 from vivarig.export.files import ExportOptions, export_file
 from vivarig.export.motions import POINT_SETS
+from vivarig.results.clean_motion import cleaned
 from vivarig.results.findings import load_findings
 
 HELP = (
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", type=Path, help="recording folder")
     parser.add_argument("target", type=Path, metavar="OUT", help="file to write; its suffix names the format")
     parser.add_argument("--points", choices=POINT_SETS, help=f"which points (default: {POINT_SETS[0]})")
+    parser.add_argument("--clean", action="store_true", help="the skeleton with feet that stand, of `vivarig clean`")
     parser.add_argument("--trusted-only", action="store_true", help="frames that are not trusted become missing")
     parser.add_argument("--frames", metavar="A:B", help="surface: only frames A to B - 1")
     parser.add_argument("--every", type=int, metavar="N", help="surface: every how many frames (default 1)")
@@ -45,5 +47,6 @@ def run(args: argparse.Namespace) -> CommandReport:
     options = ExportOptions(
         args.points, args.trusted_only, args.frames, args.every, args.onto, args.bone_shifts, args.skin
     )
-    what = export_file(load_findings(load_recording(args.recording)), args.target, options)
+    findings = load_findings(load_recording(args.recording))
+    what = export_file(cleaned(findings) if args.clean else findings, args.target, options)
     return CommandReport([f"wrote {args.target}: {what}"], {"target": str(args.target), "holds": what})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -11,12 +12,14 @@ import numpy as np
 
 from calibration.cameras.rig import load_rig
 from calibration.foundation.arrays import Bools, Bytes, Floats
+from calibration.foundation.errors import InputError, SolveError
 from calibration.foundation.files import write_text
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results
 from calibration.foundation.trust import Trust
 from calibration.xray.cube import draw_cube
 from capture.recordings.recording import Recording
+from skeleton.analysis.joint_types import joint_motion
 from tracking.beads.bones import PairDistance, pair_distances
 from vivarig.report.explorer import explorer_plot, explorer_points, show_explorer
 from vivarig.report.page import Page
@@ -78,6 +81,7 @@ def build_bead_report(findings: Findings, path: Path) -> dict[str, object]:
     _explorer(page, recording, motion, pairs)
     _bead_table(page, motion)
     _bone_tables(page, motion, pairs)
+    _joint_table(page, _bone_poses(recording.results / "beads.h5"))
     _rig(page, XrayFolder.of(recording), motion)
     add_provenance(page, findings)
     write_text(path, page.html())
@@ -221,6 +225,38 @@ def _bone_tables(page: Page, motion: _Motion, pairs: Sequence[PairDistance]) -> 
         for pair in pairs
     ]
     page.table(("beads", "mean mm", "SD um", "frames"), rows)
+
+
+def _joint_table(page: Page, poses: Mapping[str, Floats]) -> None:
+    """Say what kind of joint each two bones form that turn against each other; ``poses`` (T, 4, 4) by name."""
+    rows = []
+    for first, second in combinations(poses.items(), 2):
+        try:
+            joint = joint_motion(first[1], second[1])
+        except (InputError, SolveError):  # too few frames with both, or they do not turn
+            continue
+        rows.append(
+            (
+                f"{second[0]} against {first[0]}", joint.kind + (" that slides" if joint.slides else ""),
+                f"{joint.range_deg:.1f}", f"{100 * joint.about_axis:.0f} %",
+                ", ".join(f"{value:.2f}" for value in joint.axis), f"{joint.slide_mm:.2f}",
+            )
+        )  # fmt: skip
+    if rows:
+        page.note("How bones move against each other: all of the recording together, in the first bone's frame.")
+        page.table(("bones", "joint", "turns by degrees", "about one axis", "that axis", "slides by mm"), rows)
+
+
+def _bone_poses(path: Path) -> dict[str, Floats]:
+    """Return the poses (T, 4, 4) of the bones in beads.h5, NaN where not known."""
+    out: dict[str, Floats] = {}
+    with open_results(path, stage="beads") as file:
+        for name, bone in file["bones"].items():
+            poses = np.full((len(bone["translation"]), 4, 4), np.nan)
+            poses[:, :3, :3], poses[:, :3, 3] = bone["rotation"][:], bone["translation"][:]
+            poses[np.isfinite(poses[:, 0, 3]), 3] = [0.0, 0.0, 0.0, 1.0]
+            out[str(name)] = poses
+    return out
 
 
 def _rig(page: Page, folder: XrayFolder, motion: _Motion) -> None:

@@ -15,8 +15,9 @@ from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import Recording
-from skeleton.analysis.contacts import detect_contacts, foot_points
+from skeleton.analysis.contacts import detect_contacts, foot_points, heel_points
 from skeleton.analysis.foot_constraints import foot_constraints, foot_poses
+from skeleton.analysis.foot_events import events_of
 from skeleton.bodies.marker_sets import LANDMARK, MarkerSet
 from skeleton.inverse_kinematics.fits import REASONS, TRUSTED, SkeletonFit
 from skeleton.inverse_kinematics.scaling import Scaling, choose_frames, scale_body
@@ -238,17 +239,19 @@ def _pose_model(options: SkeletonOptions, body: Skeleton) -> PoseLibrary | PoseS
 def _write_feet(writer: SkeletonWriter, body: Skeleton, recording: Recording) -> None:
     """Write when each foot stands, on a floor, a belt or a wheel, and what it does there; read a chunk at a time."""
     file, rate = writer.file, recording.rate_hz
-    points, turns = [], []
+    points, turns, heels = [], [], []
     for first in range(0, len(file["coordinates"]), CHUNK):
         pose = body.forward(file["coordinates"][first : first + CHUNK])
         points.append(foot_points(body, pose))
         turns.append(foot_poses(body, pose))
-    feet, poses = (
-        {foot: np.concatenate([chunk[foot] for chunk in some]) for foot in some[0]} for some in (points, turns)
+        heels.append(heel_points(body, pose))
+    feet, poses, behind = (
+        {foot: np.concatenate([chunk[foot] for chunk in some]) for foot in some[0]} for some in (points, turns, heels)
     )
     ground = ground_under(recording, feet, rate)
     contacts = {foot: detect_contacts(sole, rate, belt=ground) for foot, sole in feet.items()}
     writer.write_contacts(contacts)
+    writer.write_events(events_of(feet, behind, rate, ground))
     soles = [float(np.median(np.linalg.norm(np.ptp(sole, axis=1), axis=1))) for sole in feet.values()]
     writer.write_constraints(foot_constraints(poses, contacts, rate, ground, size_mm=max(*soles, 1.0)))
 

@@ -33,6 +33,10 @@ def test_skeleton_file_holds_what_the_design_says(recording: Path, capsys: pytes
         assert file["marker_residuals"].shape == (40, 56)
         assert file["cage_joints"].shape == (40, 2, 3)
         assert file["contacts/planted"].shape == (40, 4) and file["contacts/names"][0] == b"left_fore"
+        events = file["events"]
+        assert set(events["kind"].asstr()[:]) <= {"toe strike", "toe off"} and len(events["foot"]) == len(
+            events["time_s"]
+        )
         told = file["constraints"]
         assert set(told["kind"].asstr()[:]) <= {"space", "line", "point"} and len(told["frames"]) == len(told["part"])
         np.testing.assert_array_equal(np.flatnonzero(file["trust"][:] == 2), np.arange(20, 25))

@@ -63,6 +63,18 @@ def test_feet_stand_and_an_edit_is_done(recording: Path, capsys: pytest.CaptureF
     ball = body.forward(ours).points(*body.points(["left_ball"]))[:, 0]
     both = planted[1:] & planted[:-1]
     assert np.median(np.linalg.norm(np.diff(ball, axis=0), axis=1)[both]) < 0.3
+    # The clean motion goes to other programs, too, and is refused once it is of another fit.
+    for flags, motion in (([], raw), (["--clean"], ours)):
+        assert main(["export", str(recording), str(recording / "j.csv"), "--points", "joints", *flags]) == 0
+        table = np.genfromtxt(recording / "j.csv", delimiter=",", names=True)
+        column = next(name for name in table.dtype.names if name.startswith("left_wrist"))
+        np.testing.assert_allclose(
+            table[column], body.forward(motion).positions[:, body.index("left_wrist"), 0], atol=0.01
+        )
+    with h5py.File(recording / "results" / "skeleton.h5", "r+") as file:
+        file["coordinates"][0, 0] += 1.0
+    assert main(["export", str(recording), str(recording / "j.csv"), "--clean"]) == 2
+    assert "cleaned from another skeleton.h5" in capsys.readouterr().err
 
 
 def test_what_is_wrong_with_an_edit_is_told(recording: Path) -> None:
