@@ -68,12 +68,12 @@ def rhythm_scores() -> dict[str, float]:
         seconds = max(seconds, (time.process_time() - begin) * 300.0 / len(rhythm.phase))
         downs = [np.flatnonzero(np.diff(foot.astype(np.int8)) == 1) for foot in motion.contacts.T]
         downs = [foot for foot in downs if len(foot) > 2]
-        true = float(np.mean([motion.rate_hz * (len(foot) - 1) / (foot[-1] - foot[0]) for foot in downs]))
+        assert motion.phase is not None
+        true = float(np.polyfit(motion.time_s, motion.phase, 1)[0])
         print(f"  {case[0]} {case[1]}: {rhythm.words()}; true {true:.3f}", flush=True)
         if rhythm.regular:
             found += 1
             ratios.append(abs(rhythm.stride_hz / true - 1.0))
-            assert motion.phase is not None
             lates.append(float(np.std(rhythm.phase - motion.phase)))
             downs_off += [float(np.std(rhythm.phase[foot] - np.arange(len(foot)))) for foot in downs]
     false = 0

@@ -11,6 +11,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import create_results, open_results, read_parameters, text_array
 from calibration.geometry.transforms import quaternion_from_rotation
 from capture.recordings.recording import Recording
+from skeleton.analysis.belts import Ground
 from skeleton.analysis.contacts import foot_points
 from skeleton.bodies import BODIES, load_body
 from skeleton.inverse_kinematics.deformation import Deformed, deform_motion
@@ -79,7 +80,7 @@ def run(recording: Recording, options: CleanOptions) -> CommandReport:
     constraints = [*(plants.constraints if options.feet else ()), *edits]
     clean = deform_motion(body, raw, constraints, smooth_frames=options.smooth_s * rate)
     _write(recording, body, raw, plants, clean, options)
-    return _report(body, raw, plants, clean, rate)
+    return _report(body, raw, plants, clean, ground, rate)
 
 
 def _write(
@@ -109,9 +110,14 @@ def _write(
         file["iterations"] = clean.iterations
 
 
-def _report(body: Skeleton, raw: Floats, plants: FootPlants, clean: Deformed, rate_hz: float) -> CommandReport:
-    """Say what stands now, and which goals were out of reach."""
-    before, after = (foot_points(body, body.forward(motion)) for motion in (raw, clean.coordinates))
+def _report(
+    body: Skeleton, raw: Floats, plants: FootPlants, clean: Deformed, ground: Ground, rate_hz: float
+) -> CommandReport:
+    """Say what stands now, and which goals were out of reach; a foot slides against the ground, which may move."""
+    before, after = (
+        {foot: ground.without(points, rate_hz) for foot, points in foot_points(body, body.forward(motion)).items()}
+        for motion in (raw, clean.coordinates)
+    )
     lines = [f"{len(raw)} frames, body '{body.name}': results/clean.h5 (the raw fit stays in it and in skeleton.h5)"]
     numbers: dict[str, object] = {"frames": len(raw), "body": body.name}
     for foot, contacts in plants.contacts.items():

@@ -13,6 +13,7 @@ from calibration.foundation.result_files import create_results, text_array
 from calibration.geometry.transforms import quaternion_from_rotation
 from capture.recordings.recording import load_recording
 from skeleton.bodies import load_body
+from skeleton.motion_files import read_csv
 from skeleton.motions import make_motion
 from vivarig.cli import main
 from vivarig.stages import clean
@@ -66,11 +67,9 @@ def test_feet_stand_and_an_edit_is_done(recording: Path, capsys: pytest.CaptureF
     # The clean motion goes to other programs, too, and is refused once it is of another fit.
     for flags, motion in (([], raw), (["--clean"], ours)):
         assert main(["export", str(recording), str(recording / "j.csv"), "--points", "joints", *flags]) == 0
-        table = np.genfromtxt(recording / "j.csv", delimiter=",", names=True)
-        column = next(name for name in table.dtype.names if name.startswith("left_wrist"))
-        np.testing.assert_allclose(
-            table[column], body.forward(motion).positions[:, body.index("left_wrist"), 0], atol=0.01
-        )
+        series = read_csv(recording / "j.csv")
+        wanted = body.forward(motion).positions[:, body.index("left_wrist")]
+        np.testing.assert_allclose(series.positions[:, series.names.index("left_wrist")], wanted, atol=0.01)
     with h5py.File(recording / "results" / "skeleton.h5", "r+") as file:
         file["coordinates"][0, 0] += 1.0
     assert main(["export", str(recording), str(recording / "j.csv"), "--clean"]) == 2
