@@ -1,6 +1,6 @@
 """The whole pipeline, 640x480, from videos to report, on all cores of this machine.
 
-    python -m benchmarks.end_to_end [--frames 320] [--workers N]
+    python -m benchmarks.end_to_end [--frames 320] [--workers N] [--peers]
 
 The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
@@ -8,7 +8,9 @@ seconds = start-up + frames x (per frame + per camera and frame x cameras). ``fp
 counted from the start of the processes to the report; ``fps_no_hull`` is that of the same frames up to the skeleton,
 for which no hull is made. The shares are of the time spent by all workers. The middle one
 is also run by one worker, which says what the second one brings. Memory is what all processes together hold at once.
-The processor time per frame is what the estimate of docs/measured/speed-and-memory.md rests on.
+The processor time per frame is what the estimate of docs/measured/speed-and-memory.md rests on. With ``--peers`` robust
+triangulation by aniposelib runs in its own environment on as many points a frame as we have markers; the network on a
+GPU that must find these points in the images is not counted. DANNCE needs a GPU: its line is quoted.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ import numpy as np
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
 from benchmarks.measuring.reference_kernel import reference_kernel_s
+from benchmarks.triangulation import PEER_ROBUST_POINTS, detections, peer_of, ring_rig
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
 from vivarig.pipeline.workers import LocalWorkers
 
+MARKERS = 56
+"""Virtual markers of the mouse."""
+DANNCE = "DANNCE (Dunn et al. 2021), 6 views, a network on a Titan V: 10.5 frames per second as published, not run here"
 LENGTH = 100
 """Frames of the sample."""
 
@@ -68,11 +74,20 @@ def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
     return line, float(np.abs(rows @ line / wanted - 1.0).max())
 
 
+def aniposelib_fps() -> float:
+    """Frames per second of aniposelib's robust triangulation alone, 8 cameras."""
+    rig = ring_rig()
+    _, clean, wrong = detections(rig, np.random.default_rng(1))
+    peer = peer_of(rig, clean, wrong)
+    return PEER_ROBUST_POINTS / float(peer["robust_s"]) / MARKERS
+
+
 def main() -> None:
     """Run, print the share of each stage and the JSON line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--frames", type=int, default=320, help="frames of the longest recording")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--peers", action="store_true", help="run aniposelib beside it")
     args = parser.parse_args()
     sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
@@ -123,6 +138,13 @@ def main() -> None:
         "stage_cpu_s": {outcome.name: outcome.cpu_seconds for outcome in longest.outcomes},
         "reference_kernel_s": reference_kernel_s(),
     }
+    print(DANNCE)
+    if args.peers:
+        numbers["aniposelib_triangulation_fps"] = aniposelib_fps()
+        print(
+            f"aniposelib, robust triangulation of {MARKERS} points a frame found by others: "
+            f"{numbers['aniposelib_triangulation_fps']:.1f} frames per second"
+        )
     print(json.dumps(numbers))
 
 

@@ -80,14 +80,9 @@ def fastest(function, *arguments) -> float:
     return min(times)
 
 
-def main() -> None:
-    """Run both, print a table and the JSON line."""
-    rig = ring_rig()
-    truth, clean, wrong = detections(rig, np.random.default_rng(1))
-    triangulate(rig, wrong[:, :100]), triangulate_linear(rig, clean[:, :100])  # compile
-    robust_s, linear_s = fastest(triangulate, rig, wrong), fastest(triangulate_linear, rig, clean)
-    ours, ours_linear = triangulate(rig, wrong).points, triangulate_linear(rig, clean)
-    peer = run_peer(
+def peer_of(rig: Rig, clean: np.ndarray, wrong: np.ndarray) -> dict[str, np.ndarray]:
+    """Run aniposelib on the same detections."""
+    return run_peer(
         "aniposelib",
         PEER,
         {
@@ -100,6 +95,16 @@ def main() -> None:
             "robust_points": np.array(PEER_ROBUST_POINTS),
         },
     )
+
+
+def main() -> None:
+    """Run both, print a table and the JSON line."""
+    rig = ring_rig()
+    truth, clean, wrong = detections(rig, np.random.default_rng(1))
+    triangulate(rig, wrong[:, :100]), triangulate_linear(rig, clean[:, :100])  # compile
+    robust_s, linear_s = fastest(triangulate, rig, wrong), fastest(triangulate_linear, rig, clean)
+    ours, ours_linear = triangulate(rig, wrong).points, triangulate_linear(rig, clean)
+    peer = peer_of(rig, clean, wrong)
     part = slice(0, PEER_ROBUST_POINTS)
     both = np.isfinite(ours[part]).all(1) & np.isfinite(peer["robust"]).all(1)
 

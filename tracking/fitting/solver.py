@@ -7,6 +7,7 @@ shrinks from step to step, coarse to fine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -202,6 +203,11 @@ class FrameSolver:
     def overlap(self, observation: Observation, pose: QuadPose) -> Floats:
         """(C,) silhouette overlap of a pose per view, NaN where a view saw nothing."""
         return self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
+
+    def overlaps(self, observation: Observation, poses: Sequence[QuadPose]) -> list[float]:
+        """Mean silhouette overlap of several poses of one frame, over the views that saw something."""
+        packed = self._fine.matcher.pack(observation)
+        return [float(np.nanmean(self._fine.matcher.overlaps(self.deform(pose), packed))) for pose in poses]
 
     @property
     def coarse(self) -> Template:

@@ -29,14 +29,16 @@ def roll_lead(solver: FrameSolver, posture: Posture, observation: Observation, f
     Near 0, or below: the roll is not known, or a better one is.
     """
     rivals = [rolled(posture, fit.pose, angle) for angle in TURNS]
-    scores = [float(np.nanmean(solver.overlap(observation, pose))) - _leaning(posture, pose) for pose in rivals]
+    overlaps = solver.overlaps(observation, rivals)
+    scores = [overlap - _leaning(posture, pose) for overlap, pose in zip(overlaps, rivals, strict=True)]
     return fit.agreement - _leaning(posture, fit.pose) - max(scores)
 
 
 def pitch_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
     """The same for the head, nodded about its left and right."""
     rivals = [nodded(posture, fit.pose, angle) for angle in TURNS]
-    scores = [float(np.nanmean(solver.overlap(observation, pose))) - _looking(posture, pose) for pose in rivals]
+    overlaps = solver.overlaps(observation, rivals)
+    scores = [overlap - _looking(posture, pose) for overlap, pose in zip(overlaps, rivals, strict=True)]
     return fit.agreement - _looking(posture, fit.pose) - max(scores)
 
 
