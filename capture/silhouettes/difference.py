@@ -22,9 +22,9 @@ from calibration.foundation.errors import InputError
 from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
+from capture.backgrounds.lost_texture import give_back_what_hides_marks
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.lively_places import evidence_around, lively_places
-from capture.silhouettes.lost_texture import give_back_what_hides_marks
 
 __all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
 
