@@ -13,10 +13,12 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.once import once
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.settings import OWN_POSES, Settings
-from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.fitting.solver import FrameFit, FrameSolver, body_unit
 from tracking.observations.contours import Observation
+from tracking.priors.skin_following import builtin_following
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.subject import Subject, scaled_subject
+from tracking.terms.bone_lengths import BoneLengths, fit_bone_lengths, limb_bones
 
 __all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver", "usual_settings"]
 
@@ -28,16 +30,27 @@ def usual_settings(subject: Subject) -> Settings:
 
 def make_solver(subject: Subject, rig: Rig, settings: Settings | None = None) -> FrameSolver:
     """Return a solver of a subject seen by a rig."""
+    settings = settings or usual_settings(subject)
     return FrameSolver(
         subject.cage_rig,
         subject.outline_template,
         rig.packed(),
         [camera.size for camera in rig.cameras],
         subject.prior,
-        settings=settings or usual_settings(subject),
+        settings=settings,
         coarse=subject.step_template,
         points=subject.points,
+        bones=_bones(subject, settings),
     )
+
+
+def _bones(subject: Subject, settings: Settings) -> BoneLengths | None:
+    """Lengths that the bones keep, where quads follow the skin: else their joints are not where the cage has them."""
+    pairs = limb_bones(subject.joint_names)
+    if subject.sizes is not None or not pairs or builtin_following(subject.body) is None:
+        return None
+    floor = settings.pair_shift * body_unit(subject.outline_template)
+    return fit_bone_lengths(subject.cage_rig, subject.joint_binding, pairs, subject.prior, floor=floor)
 
 
 @dataclass(frozen=True, eq=False)

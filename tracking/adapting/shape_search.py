@@ -133,7 +133,9 @@ def adapt_shape(
         settings: of the solver.
         build: shape to begin with, ``scale`` in it; None for the built-in body.
     """
-    settings = settings or Settings()
+    # Lengths are what is asked for: bones keep theirs in all frames, in the units of an energy that counts outlines too
+    # often. In a track they do so as loosely as the cage carries joints.
+    settings = replace(settings or Settings(), bone_weight=COMMON**2)
     looks = {int(frame): observe(int(frame)) for frame in frames}
     start = BodyShape.uniform(builtin.body, scale) if build is None else build
     shaper = Shaper(builtin)

@@ -31,6 +31,7 @@ class Settings:
         pair_weight: weight of the neighbours' Gaussians learned from the training poses; None takes them at their word
             where the poses were captured in great number, and for less where they were made up.
         pair_shift, pair_turn: their floors, thousandths and rad.
+        bone_weight: weight of the lengths of bones, where these are known (`tracking.terms.bone_lengths`).
         bend, length, twist: weights of the rigidity term, 1 / (sigma in thousandths).
         predict_shift, predict_turn: how far the next frame lies from the prediction.
         mark_sigma: 1 sigma of a mark of the skin's texture.
@@ -54,6 +55,7 @@ class Settings:
     pair_weight: float | None = None
     pair_shift: float = 4.0
     pair_turn: float = 0.04
+    bone_weight: float = 1.0
     bend: float = 0.01
     length: float = 0.05
     twist: float = 0.005

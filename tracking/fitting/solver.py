@@ -29,6 +29,7 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import STEP_VERTICES, Template, coarse_template
 from tracking.subjects.body_points import BodyPoints
+from tracking.terms.bone_lengths import BoneLengths
 from tracking.terms.energy import System, latent_basis, prediction_term, prior_term, variance_term
 from tracking.terms.pair_prior import fit_pair_prior
 from tracking.terms.points import PointTerm
@@ -37,7 +38,7 @@ from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
-__all__ = ["Evaluation", "Expectation", "FrameFit", "FrameSolver"]
+__all__ = ["Evaluation", "Expectation", "FrameFit", "FrameSolver", "body_unit"]
 
 MANY = 1000
 """More training poses than these were captured."""
@@ -141,6 +142,12 @@ class _Level:
         return cls(template, binding, cage_rig.by_carrier(binding), matcher, spread, samples, pale)
 
 
+def body_unit(template: Template) -> float:
+    """One thousandth of a subject's size, mm: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail."""
+    low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
+    return float(np.linalg.norm(high - low)) / 2000.0
+
+
 class FrameSolver:
     """Fits one template, through one rig of cameras, under one prior (or none)."""
 
@@ -156,10 +163,11 @@ class FrameSolver:
         use_prior: bool = True,
         coarse: Template | None = None,
         points: BodyPoints | None = None,
+        bones: BoneLengths | None = None,
     ) -> None:
         """Prepare a solver; ``coarse`` is the template of the coarse steps, None to thin out ``template``.
 
-        ``points`` are those that the observations' sightings are of.
+        ``points`` are those that the observations' sightings are of, ``bones`` keep their lengths.
 
         Raises:
             InputError: the prior is of another rig, or the template is not closed.
@@ -177,9 +185,7 @@ class FrameSolver:
         self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples, cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
         self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples, cage_rig)
-        low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
-        #: One thousandth of the subject's size: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail.
-        self.unit = float(np.linalg.norm(high - low)) / 2000.0
+        self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
             cage_rig.quads,
             prior,
@@ -187,6 +193,7 @@ class FrameSolver:
             turn_floor=self.settings.pair_turn,
         )
         self.posture = posture_of(cage_rig.quads)
+        self.bones = bones
         corners = np.linalg.norm(cage_rig.quads.corners, axis=-1).mean(axis=1)
         metric = np.repeat(np.stack([corners**2, np.ones(len(corners))], axis=1), 3, axis=1)
         self._metric = metric.ravel() / self.unit**2
@@ -515,6 +522,8 @@ class FrameSolver:
             length=settings.length / unit,
             twist=settings.twist / unit,
         ).add_to(system.hessian, system.gradient)
+        if self.bones is not None:
+            self.bones.add_to(self.cage_rig, pose, system.hessian, system.gradient, settings.bone_weight)
         residual = _rms(residuals)
         if self.posture is not None:
             self.posture.add_to(system, pose, self._erring(residual))

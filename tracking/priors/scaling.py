@@ -25,8 +25,10 @@ from tracking.priors.gplvm import (
     fitc_gplvm,
     squared_distances,
 )
-from tracking.priors.training_poses import poses_from_skeleton
+from tracking.priors.skin_following import builtin_following
+from tracking.priors.training_poses import TrainingPoses, poses_from_skeleton
 from tracking.quads.attachment import QuadAttachment, posed_by_rotations
+from tracking.quads.oriented_quads import QuadPose
 
 __all__ = ["builtin_prior_for", "prior_for_subject"]
 
@@ -58,7 +60,10 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
             f"prior of rig '{prior.rig_name}': it was trained on {segments.shape[1]} segments, "
             f"skeleton '{skeleton.name}' has {len(skeleton.joints)}"
         )
-    posed = poses_from_skeleton(attachment, posed_by_rotations(skeleton, rotation_from_quaternion(segments)), "")
+    posed = _on_skin(
+        attachment,
+        poses_from_skeleton(attachment, posed_by_rotations(skeleton, rotation_from_quaternion(segments)), ""),
+    )
     chart = posed.chart()
     poses = posed.vectors(chart)
     louder = _power(poses) / _power(prior.training_poses)
@@ -80,6 +85,16 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
             keep=None,
         )
     return replace(rebuilt, training_segments=segments, training_roots=posed.rotations[:, rig.root])
+
+
+def _on_skin(attachment: QuadAttachment, poses: TrainingPoses) -> TrainingPoses:
+    """Return carried poses where the skin has them, if that is known of the body and its quads."""
+    following = builtin_following(attachment.skeleton.name)
+    if following is None or following.quad_names != attachment.rig.quad_names or poses.segments is None:
+        return poses
+    quads = QuadPose(poses.rotations, poses.centres)
+    laid = following.applied(attachment, rotation_from_quaternion(poses.segments), quads)
+    return replace(poses, rotations=laid.rotations, centres=laid.centres)
 
 
 def _power(poses: Floats) -> float:

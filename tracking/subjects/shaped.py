@@ -93,18 +93,14 @@ class Shaper:
             step_template=small,
             prior=builtin_prior_for(attach_alike(rig, skeleton, pose, self._attachment)),
             joint_points=landmarks[0],
+            joint_binding=stretch.bind(stretch.places(builtin.joint_binding), landmarks[0])[0],
             bones=self._bones(shape, skeleton, pose, skin),
             # The quads carry them; how far they lie from the new flesh the recording tells later.
             points=None if builtin.points is None else builtin.points.scaled(len(rig), shape.scale),
         )
         if whole:
-            held = np.concatenate([places, stretch.places(builtin.joint_binding)])
-            rows, _ = stretch.bind(held, np.concatenate([skin, landmarks[0]]))
-            subject = replace(
-                subject,
-                template=Template(skin, builtin.template.faces, rows[: len(skin)]),
-                joint_binding=rows[len(skin) :],
-            )
+            rows, _ = stretch.bind(places, skin)
+            subject = replace(subject, template=Template(skin, builtin.template.faces, rows))
         return Shaped(shape, subject, gradients)
 
     def girth_fields(self, shape: BodyShape, *, step: float = 0.05) -> Floats:
