@@ -151,6 +151,7 @@ def body_unit(template: Template) -> float:
 class FrameSolver:
     """Fits one template, through one rig of cameras, under one prior (or none)."""
 
+    # Eleven parameters: body, cameras and prior, and keywords of what else is known of the body.
     def __init__(
         self,
         cage_rig: CageRig,

@@ -107,7 +107,8 @@ def fit_following(attachment: QuadAttachment, cage_pose: Pose, segments: Floats,
 
 def _regressed(features: Floats, away: Floats) -> Floats:
     """Coefficients (F, 6) of turns and shifts (T, 6) by features (T, F), far ones weighed down."""
-    weight, weights = np.ones(len(features)), np.zeros((features.shape[1], 6))
+    weight = np.ones(len(features))
+    weights: Floats = np.zeros((features.shape[1], 6))
     for _ in range(ROUNDS):
         weighed = features * weight[:, None]
         weights = np.linalg.solve(weighed.T @ features + RIDGE * np.eye(features.shape[1]), weighed.T @ away)

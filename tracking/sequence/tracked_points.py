@@ -16,6 +16,10 @@ from tracking.sequence.track_file import open_track
 __all__ = ["TrackedLimbs", "TrackedPoints", "TrackedRows"]
 
 _CHUNK = 4096
+LOOSEST = 2.0
+"""How far doubt about a limb loosens its points, at most, as a multiple of their own sigma: a place that another might
+beat is still the likeliest, and without it a skeleton's arm hangs where no camera sees it. The doubt itself is added to
+the sigma of the joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,12 @@ class TrackedPoints:
         with open_track(self._path) as file:
             points, sigma = file.markers(frames), file.marker_sigma(frames)
             cage = file.cage_joints(frames) if self.cage_names else None
-            doubt = file.limb_sigma(frames)[:, file.cage_joint_limbs] if self.limb_names else None
+            doubt = file.limb_sigma(frames) if self.limb_names else None
+            owner, joints = (file.marker_limbs, file.cage_joint_limbs) if self.limb_names else (None, None)
+        if sigma is not None and doubt is not None:
+            more = doubt[:, owner]
+            own = np.sqrt(np.maximum(sigma**2 - more**2, 0.0))
+            sigma = np.hypot(own, np.minimum(more, LOOSEST * own))
         if cage is None:
             return TrackedRows(points, sigma, None)
         seen = np.isfinite(points[..., 0]).sum(axis=1) > 0
@@ -88,7 +97,8 @@ class TrackedPoints:
             typical = np.full(len(sigma), np.nan)
             typical[seen] = np.nanmedian(sigma[seen], axis=1)
             typical = np.repeat(typical[:, None], cage.shape[1], axis=1)
-            sigma = np.concatenate([sigma, typical if doubt is None else np.hypot(typical, doubt)], axis=1)
+            loose = typical if doubt is None else np.hypot(typical, np.minimum(doubt[:, joints], LOOSEST * typical))
+            sigma = np.concatenate([sigma, loose], axis=1)
         carried = np.where(seen[:, None, None], cage, np.nan)
         return TrackedRows(np.concatenate([points, carried], axis=1), sigma, cage)
 

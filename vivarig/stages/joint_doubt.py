@@ -23,7 +23,7 @@ __all__ = ["torn_from_surface", "trust_by_joint", "with_model_error"]
 #: Shares of what a joint's sigma is made of, beside the doubt about its limb: of the springs' own sigma; of how far the
 #: joint stands from where the surface carries it, in this frame and (root mean square) over the frames fitted together.
 #: Chosen with the strangers and six people of `benchmarks.other_people` in sight.
-SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.25, 0.38
+SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.275, 0.42
 #: Share of the springs' sigma where the surface carries no joints.
 SPRINGS_ALONE = 0.6
 #: A joint further than this from where the surface carries it is doubtful, as a share of the skeleton's height.

@@ -65,7 +65,7 @@ def test_a_bump_is_found_from_outlines() -> None:
     inside, far = wanted > 20.0, wanted < 0.1
     # The quads of the belly, which may give way too, have taken up most of it.
     assert np.median(out[inside]) > 5.0 and np.sqrt(np.mean(out[far] ** 2)) < 2.0
-    assert min(after[k].agreement - fits[k].agreement for k in looks) > 0.005
+    assert min(after[k].agreement - fits[k].agreement for k in looks) > 0.003
 
 
 def test_what_the_results_tell_is_what_was_tracked_with() -> None:
