@@ -1,4 +1,4 @@
-"""Learn where the quads of a built-in body have to be for its template to lie on its skin (`tracking.priors`)::
+"""Learn where a built-in body has its quads for its template to lie on its skin (`tracking.quads.skin_following`)::
 
 python -m tracking.adapting.skin_following_search human
 """
@@ -17,9 +17,9 @@ from skeleton.bodies import BODIES
 from skeleton.tree.joint_tree import Pose
 from tracking.fitting.point_fit import fit_to_points
 from tracking.priors.files import builtin_prior
-from tracking.priors.skin_following import SkinFollowing, fit_following, following_path, save_following
 from tracking.quads.attachment import attach_posed_quads, carry_quads, posed_by_rotations
 from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.skin_following import SkinFollowing, fit_following, following_path, save_following
 from tracking.subjects.subject import builtin_subject
 
 __all__ = ["learn_following"]

@@ -25,10 +25,10 @@ from tracking.priors.gplvm import (
     fitc_gplvm,
     squared_distances,
 )
-from tracking.priors.skin_following import builtin_following
 from tracking.priors.training_poses import TrainingPoses, poses_from_skeleton
 from tracking.quads.attachment import QuadAttachment, posed_by_rotations
 from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.skin_following import builtin_following
 
 __all__ = ["builtin_prior_for", "prior_for_subject"]
 

@@ -108,10 +108,12 @@ def fit_following(attachment: QuadAttachment, cage_pose: Pose, segments: Floats,
 def _regressed(features: Floats, away: Floats) -> Floats:
     """Coefficients (F, 6) of turns and shifts (T, 6) by features (T, F), far ones weighed down."""
     weight = np.ones(len(features))
-    weights: Floats = np.zeros((features.shape[1], 6))
+    weights = np.zeros((features.shape[1], 6))
     for _ in range(ROUNDS):
         weighed = features * weight[:, None]
-        weights = np.linalg.solve(weighed.T @ features + RIDGE * np.eye(features.shape[1]), weighed.T @ away)
+        weights = np.asarray(
+            np.linalg.solve(weighed.T @ features + RIDGE * np.eye(features.shape[1]), weighed.T @ away), float
+        )
         left = (away - features @ weights) * np.repeat([_TURN_ARM, 1.0], 3)
         weight = 1.0 / (1.0 + np.sum(left**2, axis=1) / FAR_MM**2)
     return weights

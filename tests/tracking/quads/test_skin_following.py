@@ -10,11 +10,11 @@ from calibration.geometry.transforms import rotation_from_quaternion
 from skeleton.actors.actor import build_actor
 from skeleton.tree.joint_tree import Pose
 from tracking.adapting.skin_following_search import learn_following
-from tracking.priors import skin_following
 from tracking.priors.files import builtin_prior
-from tracking.priors.skin_following import builtin_following, save_following
+from tracking.quads import skin_following
 from tracking.quads.attachment import attach_posed_quads, carry_quads, posed_by_rotations
 from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.skin_following import builtin_following, save_following
 from tracking.subjects.subject import builtin_subject
 
 
