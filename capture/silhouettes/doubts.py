@@ -99,12 +99,19 @@ class Doubt:
 
 
 def doubt_of(
-    image: Bytes, mask: Bools, model: PlateModel, cleaning: Cleaning, light: Floats | None = None
+    image: Bytes,
+    mask: Bools,
+    model: PlateModel,
+    cleaning: Cleaning,
+    light: Floats | None = None,
+    *,
+    apart: bool = True,
 ) -> Doubt | None:
     """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
-    border cuts that, it is the whole image: what lies beyond is not known, and the views must see that.
+    border cuts that, it is the whole image: what lies beyond is not known, and the views must see that. ``apart``: it
+    also holds what may be shade and does not hang together with the silhouette, but may be a thin part of it.
     """
     height, width = mask.shape
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
@@ -129,7 +136,7 @@ def doubt_of(
             window = whole
             shaded, plain = model.both_in(frame, whole, light)
     else:
-        here = _needed(found | (shaded >= _high(low)))
+        here = _needed((plain >= low) | own if apart else found | (shaded >= _high(low)))
         shaded, plain = np.ascontiguousarray(shaded[here]), np.ascontiguousarray(plain[here])
         for rim in (*_rims(plain), *_rims(shaded)):
             rim[:] = 0

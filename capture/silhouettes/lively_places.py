@@ -69,37 +69,23 @@ def evidence_around(
     out = np.zeros(shape, dtype=np.uint8)
     area = 0
     for place in places:
-        window, new = place, [place]
-        while new:
+        window, grows = place, True
+        while grows:
             rows, columns = window
-            area += sum((one.stop - one.start) * (other.stop - other.start) for one, other in new)
+            area += (rows.stop - rows.start) * (columns.stop - columns.start)
             if area > _MOST * height * width:
                 return measure(None)
-            for part in new:
-                out[part] = measure(part)
-            found = out[window]
+            found = measure(window)
             up, down = rows.start > 0 and found[0].max() >= low, rows.stop < height and found[-1].max() >= low
             left = columns.start > 0 and found[:, 0].max() >= low
             right = columns.stop < width and found[:, -1].max() >= low
+            grows = bool(up or down or left or right)
             window = (
                 slice(max(0, rows.start - up * _GROWS_PX), min(height, rows.stop + down * _GROWS_PX)),
                 slice(max(0, columns.start - left * _GROWS_PX), min(width, columns.stop + right * _GROWS_PX)),
             )
-            new = _strips((rows, columns), window)
+        out[window] = found
     return out
-
-
-def _strips(before: Window, after: Window) -> list[Window]:
-    """Return the parts that a rectangle gains on its sides as it grows."""
-    (top, bottom), (left, right) = ((one.start, one.stop) for one in before)
-    rows, columns = after
-    parts = [
-        (slice(rows.start, top), columns),
-        (slice(bottom, rows.stop), columns),
-        (slice(top, bottom), slice(columns.start, left)),
-        (slice(top, bottom), slice(right, columns.stop)),
-    ]
-    return [part for part in parts if all(one.start < one.stop for one in part)]
 
 
 @compiled

@@ -138,13 +138,13 @@ class CameraModel:
             return self.silhouette(image), None
         light = self.model.light(image)
         mask = self._differing(image, self.model, light)
-        return mask, doubt_of(image, mask, self.model, self.cleaning, light)
+        return mask, doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate")
 
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
         if not isinstance(self.model, PlateModel):
             return None
-        return doubt_of(image, mask, self.model, self.cleaning)
+        return doubt_of(image, mask, self.model, self.cleaning, apart=self.name != "plate")
 
     def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
         """Return the silhouette of what differs from a background."""

@@ -68,7 +68,7 @@ def test_the_window_of_a_doubt_holds_what_differs_and_what_judges_it(rng: np.ran
     quiet = np.clip(model.background.centre, 0, 255).astype(np.uint8)
     quiet[200:240, 200:230] = 255 - quiet[200:240, 200:230]
     quiet[215:218, 230:250] = 255 - quiet[215:218, 230:250]  # hangs together with it
-    doubt = doubt_of(quiet, mask, model, Cleaning())
+    doubt = doubt_of(quiet, mask, model, Cleaning(), apart=False)
     assert doubt is not None and isinstance(model, PlateModel)
     rows, columns = doubt.window
     assert rows.start <= 200 - _AROUND_PX and rows.stop >= 240 + _AROUND_PX
