@@ -200,9 +200,18 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
 
 
 def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
-    """Return (h, w) what is thin around a silhouette found without an empty scene: paws, a tail."""
+    """Return (h, w) what is thin around a silhouette found without an empty scene, in colour: paws, a tail.
+
+    In grey nothing parts the sharp shadow of a tail or a leg from these.
+    """
     plate = model.model if isinstance(model, CameraModel) and model.name != "plate" else None
-    if doubt is None or not isinstance(plate, PlateModel) or plate.states or not mask.any():
+    if (
+        doubt is None
+        or not isinstance(plate, PlateModel)
+        or plate.states
+        or doubt.image.shape[2] == 1
+        or not mask.any()
+    ):
         return np.zeros_like(mask)
     ground = Background(plate.background.centre[doubt.window], plate.background.spread[doubt.window])
     return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask)

@@ -7,6 +7,9 @@ import numpy as np
 
 from calibration.cameras.camera import LensCamera
 from capture.backgrounds.background import Background
+from capture.silhouettes import Cleaning
+from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.doubts import doubt_of
 from capture.silhouettes.edges.hats import thin_structures
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
@@ -62,20 +65,24 @@ def test_what_is_thin_must_lie_in_one_place_above_the_floor() -> None:
     assert gained(far, far) < 0.4  # it does not hang together with the body
 
 
-def test_only_without_a_filmed_empty_scene() -> None:
+def test_only_in_colour_and_without_a_filmed_empty_scene() -> None:
     body = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
     lines = [tail(view, 4.0) for view in RIG]
-    doubts, models = [], {"plate": [], "moving": []}
-    for mask, line in zip(body, lines, strict=True):
-        doubt, model = filmed(np.where(mask, 25.0, np.where(line, 0.6 * GROUND, GROUND)), mask)
-        doubts.append(doubt)
-        for name, made in models.items():
-            made.append(CameraModel(name, model, None, True))
-    gains = {}
-    for name, made in models.items():
+
+    def gains(name: str, channels: int) -> list[int]:
+        doubts, models = [], []
+        for mask, line in zip(body, lines, strict=True):
+            looks = np.where(mask, 25.0, np.where(line, 0.6 * GROUND, GROUND))
+            shape = (*mask.shape, channels)
+            model = PlateModel(Background(np.full(shape, GROUND, np.float32), np.full(shape, 1.5, np.float32)))
+            image = looks.astype(np.uint8)[..., None].repeat(channels, axis=2)
+            doubts.append(doubt_of(image, mask, model, Cleaning()))
+            models.append(CameraModel(name, model, Cleaning(), channels == 1))
         views = _CloseViews.of(body, doubts, RIG)
-        _restore(views, made, Floor(0.0, 1, 60.0), Scene.of(views.masks, views.rig))
-        gains[name] = [
-            int((new & ~old[at]).sum()) for new, old, at in zip(views.masks, body, views.windows, strict=True)
-        ]
-    assert max(gains["plate"]) == 0 and sorted(gains["moving"])[1] > 15  # one view has it behind the ball
+        _restore(views, models, Floor(0.0, 1, 60.0), Scene.of(views.masks, views.rig))
+        pairs = zip(views.masks, body, views.windows, strict=True)
+        return sorted(int((new & ~old[at]).sum()) for new, old, at in pairs)
+
+    assert gains("moving", 3)[1] > 15  # one view has it behind the ball
+    assert max(gains("plate", 3)) == 0
+    assert max(gains("moving", 1)) == 0
