@@ -72,9 +72,13 @@ class LimbRecord:
         lead: (T, L) by how much the limb's place explains the silhouettes better than any other clearly different one.
         turned: (T, L) by how much a rodent's trunk and head overlap better than turned in place, the trunk rolled, the
             head nodded (`tracking.limbs.turned_in_place`); NaN for other limbs, and for people.
+        shown: (T, L) share of the places around in which the images show a rodent's foot better than in its own
+            (`tracking.appearance.feet`); NaN where that was not looked at.
     """
 
-    NAMES: ClassVar[tuple[str, ...]] = ("bad", "outside", "missing", "views", "residual", "weak", "lead", "turned")
+    NAMES: ClassVar[tuple[str, ...]] = (
+        "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown",
+    )  # fmt: skip
     bad: Floats
     outside: Floats
     missing: Floats
@@ -83,6 +87,7 @@ class LimbRecord:
     weak: Floats
     lead: Floats
     turned: Floats
+    shown: Floats
 
     @classmethod
     def empty(cls, frames: int, limbs: int) -> LimbRecord:

@@ -8,7 +8,8 @@ of 0.06 and more.
 A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
 point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
 tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than
-two views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back.
+two views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back. Its feet,
+which silhouettes lack more often than not, are believed where the images show them (`tracking.appearance.feet`).
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0, POOR)
 RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75, 0.70)
 TURN = 0.005
 """Lead over itself turned in place, below which a rodent's roll or the pitch of its head is not known, in overlap."""
+PLACES = 0.10
+"""Share of the places around that may show a foot better in the images than its own: below, it is seen there, though
+silhouettes lack it."""
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
@@ -70,6 +74,9 @@ UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
 """Reasons that say that silhouettes contradict a limb."""
+TOGETHER = 2
+"""Frames before and after whose leads over a turn in place are taken together: a head that nods wrongly does so for
+more than a frame, and what a single outline errs by averages out."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 REACH = 250.0
@@ -108,6 +115,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    seen = (trust == int(Trust.DOUBTFUL)) & (np.nan_to_num(record.shown, nan=1.0) < PLACES)
+    trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     for limb in range(1, record.bad.shape[1]):
         doubted = np.flatnonzero(trust[:, limb])
         for before, after in pairwise(doubted):
@@ -139,8 +148,17 @@ def _least_lead(record: LimbRecord, limits: Limits) -> Floats:
 
 
 def _turn_doubt(record: LimbRecord) -> Floats:
-    """(T, L) by how much the lead over itself turned in place is too small."""
-    return np.asarray(np.maximum(TURN - np.nan_to_num(record.turned, nan=1.0), 0.0))
+    """(T, L) by how much the lead over itself turned in place is too small, mean of the frames around."""
+    known = np.isfinite(record.turned)
+    frames = len(known)
+    total, count = np.zeros(known.shape), np.zeros(known.shape)
+    for shift in range(-TOGETHER, TOGETHER + 1):
+        to = slice(max(-shift, 0), max(min(frames, frames - shift), 0))
+        of = slice(max(shift, 0), max(min(frames, frames + shift), 0))
+        total[to] += np.nan_to_num(record.turned[of])
+        count[to] += known[of]
+    lead = np.where(known, total / np.maximum(count, 1), 1.0)
+    return np.asarray(np.maximum(TURN - lead, 0.0))
 
 
 def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:

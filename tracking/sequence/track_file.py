@@ -244,10 +244,13 @@ class TrackFile:
 
     def limb_record(self, frames: Frames = _ALL) -> LimbRecord:
         """Return what the verdicts about the limbs rest on."""
-        known = {key: self._given(f"limb_{key}", frames) for key in LimbRecord.NAMES if key != "turned"}
-        # An earlier version did not write it: that says nothing against a limb.
-        turned = self._numbers("limb_turned", frames)
-        return LimbRecord(**known, turned=np.full(known["lead"].shape, np.nan) if turned is None else turned)
+        # Earlier versions did not write some of it: that says nothing for a limb or against it.
+        later = ("turned", "shown")
+        known = {key: self._given(f"limb_{key}", frames) for key in LimbRecord.NAMES if key not in later}
+        for key in later:
+            values = self._numbers(f"limb_{key}", frames)
+            known[key] = np.full(known["lead"].shape, np.nan) if values is None else values
+        return LimbRecord(**known)
 
     @property
     def marker_limbs(self) -> Ints:

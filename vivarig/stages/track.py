@@ -48,6 +48,7 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN
 from vivarig.jobs.job import Job, PartMasks
+from vivarig.stages.feet_in_images import KnownFeet, learn_feet, with_feet
 from vivarig.stages.marked_points import MarkedPoints, load_marked_points
 from vivarig.stages.options import DATA, SilhouetteOptions, TrackOptions
 from vivarig.stages.track_summary import summary
@@ -75,11 +76,13 @@ class _Prepared:
         scale: size of the subject.
         found: where it is in some frames.
         adaptation: its lengths and girths, if they were looked for.
+        feet: what a rodent's feet look like, where silhouettes lack them.
     """
 
     scale: float
     found: tuple[Found, ...] = ()
     adaptation: Adaptation | None = None
+    feet: KnownFeet | None = None
 
 
 def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
@@ -113,7 +116,11 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             fixed_lengths=known,
             build=None if build is None or build.plain else build.shape,
         )
-        return _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
+        prepared = _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
+        if not options.texture:
+            return prepared
+        _, solver = _solver_of(job, rig, prepared)
+        return replace(prepared, feet=learn_feet(_cameras(job, rig), masks, rig, solver, adaptation.found))
 
 
 def _seen_best(spans: Sequence[Span], look: Look) -> list[int]:
@@ -161,6 +168,7 @@ def work(job: Job, phase: str, span: Span) -> None:
             )
         if known is not None:
             track = replace(track, lead=known.lead)
+        track = _with_feet(job, track, masks, solver, rig, wide)
     _write(job, job.path("track", phase, span), track, subject, solver)
 
 
@@ -213,6 +221,7 @@ def _mend(job: Job, span: Span) -> None:
                 guess=guess,
                 texture=_texture(job, masks, rig, wide),
             )
+            track = _with_feet(job, track, masks, solver, rig, wide)
         reached = float(np.nan_to_num(track.agreement[span.first - wide.first : span.stop - wide.first]).mean())
         if reached > best:
             best = reached
@@ -323,6 +332,18 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     )
 
 
+def _with_feet(job: Job, track: Track, masks: PartMasks, solver: FrameSolver, rig: Rig, span: Span) -> Track:
+    """Return a track with what the images show of feet, where silhouettes lack them."""
+    known = job.prepared("track").feet
+    return track if known is None else with_feet(track, known, _cameras(job, rig), masks, solver, rig, span)
+
+
+def _cameras(job: Job, rig: Rig) -> list[Footage]:
+    """Return the footage of the rig's cameras, in order."""
+    sources = {footage.name: footage for footage in footage_of(job)}
+    return [sources[name] for name in rig.names]
+
+
 def footage_of(job: Job) -> tuple[Footage, ...]:
     """Return the cameras' images from the first one on whose silhouettes were cut out."""
     if "silhouettes" in job.plans:
@@ -342,7 +363,10 @@ def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
 
 
 def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:
-    prepared: _Prepared = job.prepared("track")
+    return _solver_of(job, rig, job.prepared("track"))
+
+
+def _solver_of(job: Job, rig: Rig, prepared: _Prepared) -> tuple[Subject, FrameSolver]:
     if prepared.adaptation is not None and prepared.adaptation.subject is not None:
         subject = prepared.adaptation.subject
     else:

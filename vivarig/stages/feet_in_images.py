@@ -1,0 +1,136 @@
+"""Feet that silhouettes lack, looked for in the images: what they look like, and which frames show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.spans import Span
+from calibration.foundation.trust import Trust
+from capture.recordings.recording import Footage
+from capture.recordings.video import read_frames
+from tracking.adapting.scale_search import Found
+from tracking.appearance.feet import TOGETHER, FeetInImages, FootPixels, View, shown_share
+from tracking.appearance.ground import ground_of
+from tracking.fitting.solver import FrameSolver
+from tracking.limbs.chains import limbs_of
+from tracking.limbs.evidence import LimbEvidence
+from tracking.observations.contours import observe
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.limb_trust import limits_of
+from tracking.sequence.tracker import Track
+from vivarig.jobs.job import PartMasks
+
+__all__ = ["KnownFeet", "learn_feet", "with_feet"]
+
+LACKING = 0.25
+"""Share of the legs in the frames looked at that silhouettes contradict, from which on the images are asked."""
+FEWEST = 4
+"""Frames in which the subject must be known."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFeet:
+    """What the parts share: per camera the empty scene (H, W, 3), and what pixels of feet look like in some frames."""
+
+    ground: tuple[Bytes | None, ...]
+    pixels: tuple[FootPixels, ...]
+
+
+def learn_feet(
+    footage: Sequence[Footage], masks: PartMasks, rig: Rig, solver: FrameSolver, found: Sequence[Found]
+) -> KnownFeet | None:
+    """Learn the looks of a rodent's feet where it is known to be; None where silhouettes do not lack them.
+
+    ``footage`` is that of the rig's cameras, in order.
+    """
+    if solver.posture is None or len(found) < FEWEST or not any(one.has_images for one in footage):
+        return None
+    limbs = limbs_of(solver.cage_rig.quads)
+    feet = FeetInImages(solver, limbs, rig)
+    evidence, doubt = LimbEvidence(solver, limbs), limits_of(limbs.names).doubt
+    silhouettes = [masks(tuple(rig.names), one.frame) for one in found]
+    bad = [evidence.sight(observe(seen), one.pose).bad[feet.legs] for one, seen in zip(found, silhouettes, strict=True)]
+    if np.mean(np.array(bad) > doubt) < LACKING:
+        return None
+    grounds: list[Bytes | None] = []
+    pixels: list[FootPixels | None] = []
+    for camera, one in enumerate(footage):  # one after the other: images are large
+        seen = [(place, _image(one, place.frame), m) for place, m in zip(found, silhouettes, strict=True)]
+        shown = [(place, image, m) for place, image, m in seen if image is not None and m[camera].any()]
+        if len(shown) < FEWEST:
+            grounds.append(None)
+            continue
+        ground = ground_of([image for _, image, _ in shown], [m[camera] for *_, m in shown])
+        for place, image, m in shown:
+            view = View(image, m[camera], ground)
+            pixels.append(feet.pixels(place.frame, camera, view, m, place.pose, place.latent))
+        grounds.append(ground)
+    return KnownFeet(tuple(grounds), tuple(one for one in pixels if one is not None))
+
+
+def with_feet(
+    track: Track,
+    known: KnownFeet,
+    footage: Sequence[Footage],
+    masks: PartMasks,
+    solver: FrameSolver,
+    rig: Rig,
+    at: Span,
+) -> Track:
+    """Return a track of the frames ``at`` with what the images show of feet that silhouettes leave in doubt.
+
+    A part's frames are judged by colours of frames outside it.
+    """
+    feet = FeetInImages(solver, limbs_of(solver.cage_rig.quads), rig)
+    tracked: Bools = np.asarray(np.isfinite(track.centres).all(axis=(1, 2)))
+    asked = np.flatnonzero(tracked & (track.limb_trust[:, feet.legs] == int(Trust.DOUBTFUL)).any(axis=1))
+    colours = feet.colours(known.pixels, range(at.first, at.stop))
+    if not len(asked) or sum(one is not None for one in colours) < 2:
+        return track
+    near = {row + shift for row in asked.tolist() for shift in range(-TOGETHER, TOGETHER + 1)}
+    rows = sorted(row for row in near if 0 <= row < len(tracked) and tracked[row])
+    scores: dict[int, Singles] = {}
+    streams = [_stream(one, at.first + rows[0], at.first + rows[-1] + 1) for one in footage]
+    for row, images in zip(range(rows[0], rows[-1] + 1), zip(*streams, strict=False), strict=False):
+        if row in near and tracked[row]:
+            views = _views(images, masks(tuple(rig.names), at.first + row), known.ground)
+            scores[row] = feet.scores(views, colours, QuadPose(track.rotations[row], track.centres[row]))
+    shown: Floats = np.full(track.limb_record.bad.shape, np.nan)
+    for row in (row for row in asked.tolist() if row in scores):
+        together = [scores[k] for k in range(row - TOGETHER, row + TOGETHER + 1) if k in scores]
+        shown[row, feet.legs] = shown_share(np.stack(together))
+    return replace(track, limb_record=replace(track.limb_record, shown=shown))
+
+
+def _views(
+    images: Sequence[Bytes | None], masks: Sequence[Bools], grounds: Sequence[Bytes | None]
+) -> list[View | None]:
+    views: list[View | None] = []
+    for image, mask, ground in zip(images, masks, grounds, strict=True):
+        views.append(None if image is None or ground is None else View(image, mask, ground))
+    return views
+
+
+def _image(footage: Footage, frame: int) -> Bytes | None:
+    return next(_stream(footage, frame, frame + 1))
+
+
+def _stream(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]:
+    """Yield a camera's images (H, W, 3) of some of the recording's frames, None where it has none."""
+    offset = round(footage.offset_frames)
+    count = 0
+    if footage.has_images:
+        for _ in range(first + offset, min(stop + offset, 0)):
+            count += 1
+            yield None
+        for _, image in read_frames(footage.source, max(0, first + offset), stop + offset):
+            count += 1
+            yield cv2.cvtColor(image, cv2.COLOR_GRAY2BGR) if image.ndim == 2 else image
+    for _ in range(count, stop - first):
+        yield None
