@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibration.foundation.spans import Span
-from tracking.sequence.track_file import open_track
+from calibration.foundation.trust import Trust
+from tracking.sequence.track_file import TrackFile, open_track
 from vivarig.console.reporting import CommandReport
 from vivarig.stages.marked_points import marked_words
 
@@ -44,6 +45,15 @@ def _skin_words(shape: Mapping[str, Any]) -> str:
     return "" if skin is None else f"; skin {float(np.sqrt(np.mean(np.square(skin)))):.1f} mm off the body's (rms)"
 
 
+def _feet_words(file: TrackFile, rows: slice) -> list[str]:
+    """Say how many of the feet that silhouettes leave in doubt the images show."""
+    asked = np.isfinite(file.limb_record(rows).shown) if file.limb_names else np.zeros((0, 0), bool)
+    if not asked.any():
+        return []
+    seen = file.limb_trust(rows)[asked] == int(Trust.TRUSTED)
+    return [f"  feet that the silhouettes leave in doubt: the images show {100 * float(np.mean(seen)):.0f} % of them"]
+
+
 def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport:
     """Say how a track came out: of the frames in ``span``, with so many seams where parts disagree."""
     with open_track(path) as file:
@@ -51,6 +61,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         trust, agreement, residual = file.trust(rows), file.agreement(rows), file.residual(rows)
         cameras, subject, start, parameters = file.cameras, file.subject, file.start_frame, file.parameters
         points = marked_words(file.point_names, file.point_status(rows)) if file.point_names else []
+        points += _feet_words(file, rows)
     scale, parts = float(parameters["scale"]), int(parameters["parts"])
     shares = [float(np.mean(trust == level)) for level in range(3)]
     overlap = float(np.nanmedian(agreement))

@@ -17,7 +17,7 @@ PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
     """Frames in which every limb is explained, seen and without a rival."""
     zeros = np.zeros((frames, limbs))
-    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, zeros + np.nan)
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(2 * (zeros + np.nan,)))
 
 
 def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
@@ -126,7 +126,7 @@ def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_an
     turned = np.full((4, 3), np.nan)
     turned[:, :2] = 0.02
     lead = np.array([[np.nan, 0.1, 0.1], [np.nan, -0.03, -0.03], [np.nan, 0.1, 0.1], [np.nan, 0.1, 0.1]])
-    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned)
+    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, empty + np.nan)
     limb_trust, limb_reason = judge_limbs(record, unit=UNIT, limits=limits_of(names))
     assert limb_trust.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert limb_reason[1, 1] == Reason.AMBIGUOUS_LIMB
@@ -155,3 +155,28 @@ def test_a_small_furry_body_may_overlap_less_than_a_person() -> None:
     for limits, doubted in ((PEOPLE, True), (RODENTS, False)):
         trust, _ = judge_track(overlap, np.ones(6), still, np.ones(6), unit=UNIT, poor=limits.poor)
         assert (trust == Trust.DOUBTFUL).all() == doubted and trust.any() == doubted
+
+
+def test_a_foot_that_silhouettes_lack_is_believed_where_the_images_show_it() -> None:
+    for changed in ({"bad": 0.1, "outside": 0.3}, {"missing": 0.3}, {"views": 1.0}, {"residual": 30.0}):
+        for share, wanted in ((0.02, Trust.TRUSTED), (0.3, Trust.DOUBTFUL), (np.nan, Trust.DOUBTFUL)):
+            record = with_one(good(), **changed, shown=share)
+            assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == wanted
+    lost = with_one(good(), bad=0.4, outside=0.5, shown=0.0)
+    assert judge_limbs(lost, unit=UNIT, limits=RODENTS)[0][1, 1] == Trust.LOST
+    assert limb_doubt(with_one(good(), bad=0.1, shown=0.0), unit=UNIT, limits=RODENTS)[1, 1] > 5
+
+
+def test_leads_over_a_turn_in_place_are_taken_together() -> None:
+    """One frame that errs by itself is no doubt, and one that stands out is no proof."""
+    rows = {key: np.repeat(values[:1], 9, axis=0) for key, values in good().rows().items()}
+    for usual, single, doubted in ((0.012, -0.002, False), (0.001, 0.012, True)):
+        turned = np.full((9, 2), np.nan)
+        turned[:, 1] = usual
+        turned[4, 1] = single
+        trust, _ = judge_limbs(LimbRecord(**rows | {"turned": turned}), unit=UNIT, limits=RODENTS)
+        assert bool(trust[:, 1].all()) == doubted == bool(trust[:, 1].any())
+    gap = np.full((9, 2), np.nan)
+    gap[[0, 8], 1] = 0.02, -0.02
+    trust, _ = judge_limbs(LimbRecord(**rows | {"turned": gap}), unit=UNIT, limits=RODENTS)
+    assert trust[:, 1].tolist() == [0] * 8 + [1]

@@ -1,0 +1,57 @@
+"""Images of a recording are asked for feet only where silhouettes lack them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import cv2
+import numpy as np
+from pale_footed_mouse import filmed
+
+from calibration.foundation.spans import Span
+from calibration.foundation.trust import Trust
+from capture.recordings.recording import Footage
+from tracking.adapting.scale_search import Found
+from tracking.limbs.evidence import LimbRecord
+from tracking.sequence.limb_trust import PLACES
+from tracking.sequence.tracker import Track
+from vivarig.jobs.job import PartMasks
+from vivarig.stages.feet_in_images import learn_feet, with_feet
+
+
+def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Path) -> None:
+    scene = filmed()
+    footage = [Footage(camera.name, tmp_path / camera.name) for camera in scene.rig]
+    for camera, one in enumerate(footage):
+        one.source.mkdir()
+        for frame, views in enumerate(scene.views):
+            cv2.imwrite(str(one.source / f"{frame:03d}.png"), views[camera].image)
+    lacking = cast(PartMasks, lambda names, frame: [view.mask for view in scene.views[frame]])
+    whole = cast(PartMasks, lambda names, frame: scene.whole[frame])
+    found = [
+        Found(frame, pose, latent, 1.0)
+        for frame, (pose, latent) in enumerate(zip(scene.poses, scene.latents, strict=True))
+    ]
+    assert learn_feet(footage, whole, scene.rig, scene.solver, found) is None
+    assert learn_feet(footage, lacking, scene.rig, scene.solver, found[:3]) is None
+    known = learn_feet(footage, lacking, scene.rig, scene.solver, found)
+    assert known is not None and all(ground is not None for ground in known.ground)
+
+    doubted = np.full((1, len(scene.limbs)), int(Trust.DOUBTFUL))
+    pose = scene.poses[2]
+    rows: dict[str, Any] = {
+        "rotations": pose.rotations[None], "centres": pose.centres[None], "limb_trust": doubted,
+        "limb_record": LimbRecord.empty(1, len(scene.limbs)),
+    }  # fmt: skip
+    others = {name: None for name in Track.__dataclass_fields__ if name not in rows}
+    track = Track(**rows, **others)
+    seen = with_feet(track, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
+    legs = scene.feet.legs
+    assert (seen[0, legs] < PLACES).all() and np.isnan(np.delete(seen[0], legs)).all()
+    sure = replace(track, limb_trust=np.zeros_like(doubted))
+    assert with_feet(sure, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)) is sure
+    away = replace(track, centres=track.centres + np.array([25.0, 20.0, 0.0]))
+    seen = with_feet(away, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
+    assert not (seen[0, legs] < PLACES).any()
