@@ -78,6 +78,7 @@ class MaskWriter:
     ) -> None:
         file["names"] = text_array(list(names))
         self._groups: dict[str, h5py.Group] = {}
+        self._data: dict[str, dict[str, h5py.Dataset]] = {}
         for name, (width, height) in zip(names, sizes, strict=True):
             group = file.create_group(f"cameras/{name}")
             group.attrs["width"] = width
@@ -135,25 +136,22 @@ class MaskWriter:
 
     def copy(self, camera: str, start: int, group: h5py.Group, rows: Span) -> None:
         """Write rows of another file's group as they are from frame ``start`` on: masks stay packed and compressed."""
-        here, at, count = slice(rows.first, rows.stop), slice(start, start + len(rows)), len(rows)
-        copy_chunks(group["masks"], rows.first, self._groups[camera]["masks"], start, count)
+        theirs: dict[str, h5py.Dataset] = dict(group.items())
+        if "outline" in theirs and "outline" not in self._groups[camera]:
+            self._make_outlines(self._groups[camera])
+        if camera not in self._data:  # looking them up for each part would take longer than copying it
+            self._data[camera] = dict(self._groups[camera].items())
+        ours = self._data[camera]
+        copy_chunks(theirs["masks"], rows.first, ours["masks"], start, len(rows))
         for key in ("agreement", "flags", "area"):
-            self._groups[camera][key][at] = group[key][here]
+            ours[key][start : start + len(rows)] = theirs[key][rows.first : rows.stop]
         for values, pointer in (("matte", "matte_start"), ("outline", "outline_start")):
-            if values in group:
-                self._copy_ragged(self._groups[camera], start, group, rows, values, pointer)
-
-    def _copy_ragged(
-        self, ours: h5py.Group, start: int, theirs: h5py.Group, rows: Span, values: str, pointer: str
-    ) -> None:
-        """Append what successive frames have in different numbers, and where each begins."""
-        if values not in ours:
-            self._make_outlines(ours)
-        starts = theirs[pointer][rows.first : rows.stop + 1]
-        before = len(ours[values])
-        ours[values].resize(before + int(starts[-1] - starts[0]), axis=0)
-        ours[values][before:] = theirs[values][int(starts[0]) : int(starts[-1])]
-        ours[pointer][start + 1 : start + 1 + len(rows)] = before + starts[1:] - starts[0]
+            if values in theirs:
+                starts = theirs[pointer][rows.first : rows.stop + 1]
+                before = len(ours[values])
+                ours[values].resize(before + int(starts[-1] - starts[0]), axis=0)
+                ours[values][before:] = theirs[values][int(starts[0]) : int(starts[-1])]
+                ours[pointer][start + 1 : start + 1 + len(rows)] = before + starts[1:] - starts[0]
 
     @staticmethod
     def _make_outlines(group: h5py.Group) -> None:
