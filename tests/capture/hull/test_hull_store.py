@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
+import pytest
 
+from calibration.foundation.errors import InputError
 from capture.hull.result import Hull
 from capture.hull.store import create_hulls, read_hulls
 
@@ -33,3 +36,15 @@ def test_files_put_together_hold_the_hulls_of_both(tmp_path: Path) -> None:
     for wanted, found in zip(hulls, read_hulls(tmp_path / "both.h5"), strict=True):
         for key in ("vertices", "faces", "volume", "views_used", "agreement", "flags"):
             np.testing.assert_array_equal(getattr(found, key), getattr(wanted, key))
+
+
+@pytest.mark.parametrize("count", [-1, 6])
+def test_a_count_that_does_not_fit_is_refused(count: int, tmp_path: Path) -> None:
+    path = tmp_path / "hull.h5"
+    hull = Hull(np.zeros((5, 3)), np.zeros((2, 3), np.int32), 1.0, np.ones(2, bool), np.ones(2), 0)
+    with create_hulls(path, ["x", "y"], 1, {}) as writer:
+        writer.write(0, [hull])
+    with h5py.File(path, "r+") as file:
+        file["vertex_count"][0] = count
+    with pytest.raises(InputError, match="'vertex_count' does not fit"):
+        next(read_hulls(path))
