@@ -23,6 +23,8 @@ _STANDS_OUT, _ERROR = 3.0, 0.02
 #: Pixels around the silhouette that are mixed with it; gaps in thin parts that are none.
 _MIXED_PX = 3
 _GAP_PX = 2
+#: How far the blur of image and ground reaches.
+_BLUR_PX = 5
 #: Thin parts reach no farther from the silhouette than this share of its extent.
 _REACH = 1.5
 #: Brightness that noise and black level make of no light.
@@ -43,28 +45,35 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
     out = np.zeros_like(mask)
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     room = round(_REACH * max(w, h))
-    here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+    near = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+    wide = np.zeros_like(mask)
+    wide[near] = differs[near] & ~mask[near]
+    x, y, w, h = cv2.boundingRect(wide.view(np.uint8))
+    if w == 0:
+        return out
+    # What lies farther away than a hat is wide, twice, has no say.
+    radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
+    room = 2 * radius + _BLUR_PX + _GAP_PX
+    top, left = max(near[0].start, y - room), max(near[1].start, x - room)
+    here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
     logs, noise = _logarithms(image[here], Background(ground.centre[here], ground.spread[here]), light)
     body = cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)).view(np.bool_)
-    radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
     height = np.maximum(*_hats(np.asarray(sum(logs), np.float32) / np.float32(len(logs)), body, radius))
     if len(logs) == 3:
         height = np.maximum(height, _hats(logs[2] - logs[1], body, radius)[0])
-    wide = differs[here] & ~mask[here]
-    found = (height > np.float32(_STANDS_OUT) * (noise + np.float32(_ERROR))) & wide
-    out[here] = cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide
+    found = (height > np.float32(_STANDS_OUT) * (noise + np.float32(_ERROR))) & wide[here]
+    out[here] = cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
     return out
 
 
 def _logarithms(image: Bytes, ground: Background, light: Floats) -> tuple[list[Singles], Singles]:
     """Return the logarithm of the ratio of image and ground, channel by channel, and what noise makes of it."""
-    logs, noise = [], np.zeros(image.shape[:2], np.float32)
-    for channel, gain in enumerate(light.astype(np.float32)):
-        lit = cv2.GaussianBlur(ground.centre[..., channel] * gain, (0, 0), 1.0) + _DARK
-        seen = cv2.GaussianBlur(image[..., channel].astype(np.float32), (0, 0), 1.0) + _DARK
-        logs.append(np.asarray(cv2.log(seen / lit), np.float32))
-        noise += ground.spread[..., channel] / lit
-    return logs, noise / np.float32(len(logs))
+    shape = image.shape
+    lit = cv2.GaussianBlur(ground.centre * light.astype(np.float32), (0, 0), 1.0).reshape(shape) + _DARK
+    seen = cv2.GaussianBlur(image.astype(np.float32), (0, 0), 1.0).reshape(shape) + _DARK
+    logs = list(cv2.split(cv2.log(seen / lit)))
+    noise = cv2.split(ground.spread / lit)
+    return logs, np.asarray(sum(noise), np.float32) / np.float32(len(logs))
 
 
 def _hats(values: Singles, body: Bools, radius: int) -> tuple[Singles, Singles]:
