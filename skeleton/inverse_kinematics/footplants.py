@@ -24,7 +24,7 @@ __all__ = ["CONTACT", "FootPlants", "Soles", "plant_feet", "soles_of"]
 
 CONTACT, BALANCE = 10, 5
 """Priorities: a contact outranks the balance; where a foot in the air goes is a wish like where its ankle does."""
-_KEPT = {"hind": {"ankle": 1.0, "knee": 0.35}, "fore": {"shoulder": 0.1}}
+_KEPT = {"hind": {"ankle": 1.0, "knee": 1.0}, "fore": {"shoulder": 0.1}}
 """How much joints of a limb are wished to stay where they were seen while its sole is moved."""
 _CONTRADICTS = 2.0
 """Standard deviations from which feet that stand off the rig's floor say that it is elsewhere."""
