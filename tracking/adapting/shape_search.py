@@ -46,7 +46,7 @@ SETTLED = 0.02
 SIZE_SPREAD, LENGTH_SPREAD, GIRTH_SPREAD = 0.15, 0.06, 0.25
 """How far bodies lie from the built-in one, 1 sigma of the logarithm: size from the estimate, lengths of parts and
 girths from the size."""
-LIMB_SPREAD = 0.035
+LIMB_SPREAD = 0.045
 """How far the two bones of a limb leave their proportion, 1 sigma of the logarithm of one over the other, as between
 people: loose cloth hides elbows, and outlines alone made an upper arm of 1.38 with a forearm of 0.81."""
 MOST = 0.15
