@@ -19,10 +19,10 @@ _KINDS = {"f": "fiu", "i": "iu", "b": "biu", "s": "SO"}
 _STRUCTURE: dict[str, dict[str, tuple[str, str]]] = {
     "silhouettes": {"names": ("s", "C")},
     "hull": {
-        "names": ("s", "C"), "vertices": ("f", "* 3"), "faces": ("i", "* 3"), "vertex_start": ("i", "T+1"),
-        "face_start": ("i", "T+1"), "vertex_count?": ("i", "T"), "face_count?": ("i", "T"),
+        "names": ("s", "C"), "vertices?": ("f", "* 3"), "faces?": ("i", "* 3"), "vertex_start?": ("i", "T+1"),
+        "face_start?": ("i", "T+1"), "vertex_count?": ("i", "T"), "face_count?": ("i", "T"),
         "volume": ("f", "T"), "views_used": ("b", "T C"), "agreement": ("f", "T C"),
-        "flags": ("i", "T"),
+        "flags": ("i", "T"), "parts?": ("s", "P"), "part_first?": ("i", "P+1"),
     },
     "track": {
         "marker_names?": ("s", "M"), "quad_names?": ("s", "Q"), "cage_joint_names?": ("s", "J"),
@@ -85,7 +85,19 @@ def check_structure(file: h5py.File, stage: str, *, numbers: bool = True) -> Non
         parents = file["joint_parents"][()]
         if any(not -1 <= parent < index for index, parent in enumerate(parents)):
             raise InputError("'joint_parents' is not a tree")
-    for start, rows in _POINTERS.items() if stage == "hull" else ():
+    if stage == "hull":
+        _check_hulls(file)
+
+
+def _check_hulls(file: h5py.File) -> None:
+    """Refuse hulls that lie neither in this file nor in parts, or that point outside of where they lie."""
+    if "parts" in file and "part_first" in file:
+        _check_starts(file["part_first"], len(file["volume"]), "part_first")
+        return
+    for name in (*_POINTERS, *_POINTERS.values()):
+        if name not in file:
+            raise InputError(f"'{name}' is missing")
+    for start, rows in _POINTERS.items():
         _check_starts(file[start], len(file[rows]), start)
         _check_counts(file, start, start.replace("start", "count"))
 

@@ -4,7 +4,7 @@
 ``vertex_start`` (T + 1) and ``face_start`` (T + 1) say where each begins, ``vertex_count`` (T) and ``face_count`` (T)
 how many rows it has: where parts were put together, compressed as they were, unused rows follow the last of each. Faces
 number the vertices of their own frame. Beside them ``volume`` (T) mm^3, ``views_used`` (T, C), ``agreement`` (T, C)
-IoU, ``flags`` (T).
+IoU, ``flags`` (T). The hulls of a long recording lie in several files (`capture.hull.hull_parts`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from calibration.foundation.errors import InputError
 from calibration.foundation.hdf5_files import copy_chunks
 from calibration.foundation.result_files import create_results, open_results, text_array
+from capture.hull.hull_parts import part_of
 from capture.hull.result import Hull
 
 __all__ = ["HullWriter", "create_hulls", "read_hull", "read_hulls"]
@@ -76,7 +77,7 @@ class HullWriter:
     def copy(self, first: int, path: Path | str) -> int:
         """Append all hulls of another file as frames ``first`` on, unread; return how many."""
         file = self._file
-        with open_results(path, stage=STAGE) as part:
+        with open_results(path, stage=STAGE, look=False) as part:
             frames = len(part["volume"])
             for key, one in (("vertices", "vertex"), ("faces", "face")):
                 data, more = file[key], part[key]
@@ -109,17 +110,29 @@ def read_hulls(path: Path | str, frames: Sequence[int] | None = None) -> Iterato
     """Yield the hulls of the given frames (all by default) of a ``hull.h5``."""
     with open_results(path, stage=STAGE) as file:
         count = len(file["volume"])
+        apart = "parts" in file
         for frame in range(count) if frames is None else frames:
             if not 0 <= frame < count:
                 raise InputError(f"{path}: frame {frame} is outside 0..{count - 1}")
-            yield Hull(
-                file["vertices"][_rows(file, "vertex", frame)].astype(np.float64),
-                file["faces"][_rows(file, "face", frame)],
-                float(file["volume"][frame]),
-                file["views_used"][frame],
-                file["agreement"][frame].astype(np.float64),
-                int(file["flags"][frame]),
-            )
+            if not apart:
+                yield _hull(file, frame)
+                continue
+            part, row = part_of(file, Path(path), frame)
+            with open_results(part, stage=STAGE) as one:
+                if not row < len(one["volume"]):
+                    raise InputError(f"{part}: has no row {row}; delete {path} and run `vivarig hull` again")
+                yield _hull(one, row)
+
+
+def _hull(file: h5py.File, frame: int) -> Hull:
+    return Hull(
+        file["vertices"][_rows(file, "vertex", frame)].astype(np.float64),
+        file["faces"][_rows(file, "face", frame)],
+        float(file["volume"][frame]),
+        file["views_used"][frame],
+        file["agreement"][frame].astype(np.float64),
+        int(file["flags"][frame]),
+    )
 
 
 def _rows(file: h5py.File, one: str, frame: int) -> slice:

@@ -28,6 +28,8 @@ def copy_masks(
     parameters: Mapping[str, object],
     change: Change | None = None,
     rows: frozenset[tuple[str, int]] = frozenset(),
+    *,
+    look: bool = True,
 ) -> Floats:
     """Copy rows of silhouette files into one; return (T, C) the areas, px.
 
@@ -37,6 +39,7 @@ def copy_masks(
         parameters: of the first file, with these changed.
         change: asked for the silhouettes of ``rows``, (camera, row of the target).
         rows: which are changed.
+        look: check each file first; not needed for parts that this run made (`open_results`).
     """
     with open_results(pieces[0][0], stage="silhouettes") as file:
         names = list(words_of(file["names"]))
@@ -49,12 +52,11 @@ def copy_masks(
     with create_masks(target, names, shapes, count, told, matte=matte) as writer:
         at = 0
         for path, span in pieces:
-            with open_results(path, stage="silhouettes") as file:
-                if change is None and all("area" in file[f"cameras/{name}"] for name in names):
-                    for index, name in enumerate(names):
-                        group = file[f"cameras/{name}"]
-                        writer.copy(name, at, group, span)
-                        area[at : at + len(span), index] = group["area"][span.first : span.stop]
+            with open_results(path, stage="silhouettes", look=look) as file:
+                groups = [file[f"cameras/{name}"] for name in names]
+                if change is None and all("area" in group for group in groups):
+                    for index, (name, group) in enumerate(zip(names, groups, strict=True)):
+                        area[at : at + len(span), index] = writer.copy(name, at, group, span)
                     at += len(span)
                     continue
                 for first in range(span.first, span.stop, _BLOCK):

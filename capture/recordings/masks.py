@@ -48,6 +48,10 @@ __all__ = [
 ]
 
 STAGE = "silhouettes"
+_COLUMNS = ("agreement", "flags", "area")
+_POINTED = (("matte", "matte_start"), ("outline", "outline_start"))
+_HELD = 4096
+"""Frames whose numbers are held while masks are copied: writing a few at a time costs more than the masks."""
 
 
 class MaskFlag(IntFlag):
@@ -79,6 +83,7 @@ class MaskWriter:
         file["names"] = text_array(list(names))
         self._groups: dict[str, h5py.Group] = {}
         self._data: dict[str, dict[str, h5py.Dataset]] = {}
+        self._held: dict[str, list[tuple[int, dict[str, NDArray[Any]]]]] = {}
         for name, (width, height) in zip(names, sizes, strict=True):
             group = file.create_group(f"cameras/{name}")
             group.attrs["width"] = width
@@ -121,6 +126,7 @@ class MaskWriter:
 
         ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames.
         """
+        self.flush()
         group = self._groups[camera]
         stop = start + len(packed)
         group["masks"][start:stop] = packed
@@ -134,24 +140,50 @@ class MaskWriter:
             values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
             group["matte_start"][start + 1 : stop + 1] = ends
 
-    def copy(self, camera: str, start: int, group: h5py.Group, rows: Span) -> None:
-        """Write rows of another file's group as they are from frame ``start`` on: masks stay packed and compressed."""
+    def copy(self, camera: str, start: int, group: h5py.Group, rows: Span) -> NDArray[np.uint32]:
+        """Write rows of another file's group as they are from frame ``start`` on: masks stay packed and compressed.
+
+        What is copied comes in the order of the frames; their numbers are written some thousand frames at a time. The
+        areas (n,), px, are returned.
+        """
         theirs: dict[str, h5py.Dataset] = dict(group.items())
         if "outline" in theirs and "outline" not in self._groups[camera]:
             self._make_outlines(self._groups[camera])
         if camera not in self._data:  # looking them up for each part would take longer than copying it
             self._data[camera] = dict(self._groups[camera].items())
-        ours = self._data[camera]
-        copy_chunks(theirs["masks"], rows.first, ours["masks"], start, len(rows))
-        for key in ("agreement", "flags", "area"):
-            ours[key][start : start + len(rows)] = theirs[key][rows.first : rows.stop]
-        for values, pointer in (("matte", "matte_start"), ("outline", "outline_start")):
+        copy_chunks(theirs["masks"], rows.first, self._data[camera]["masks"], start, len(rows))
+        numbers = {key: theirs[key][rows.first : rows.stop] for key in _COLUMNS}
+        for values, pointer in _POINTED:
             if values in theirs:
                 starts = theirs[pointer][rows.first : rows.stop + 1]
+                numbers[values] = theirs[values][int(starts[0]) : int(starts[-1])]
+                numbers[pointer] = np.diff(starts)
+        held = self._held.setdefault(camera, [])
+        held.append((start, numbers))
+        if sum(len(one["flags"]) for _, one in held) >= _HELD:
+            self._flush(camera)
+        return np.asarray(numbers["area"], np.uint32)
+
+    def flush(self) -> None:
+        """Write what was copied and is still held."""
+        for camera in list(self._held):
+            self._flush(camera)
+
+    def _flush(self, camera: str) -> None:
+        """Write the numbers of copied rows."""
+        held, ours = self._held.pop(camera), self._data[camera]
+        start = held[0][0]
+        for key in _COLUMNS:
+            column = np.concatenate([one[key] for _, one in held])
+            ours[key][start : start + len(column)] = column
+        for values, pointer in _POINTED:
+            if values in held[0][1]:
                 before = len(ours[values])
-                ours[values].resize(before + int(starts[-1] - starts[0]), axis=0)
-                ours[values][before:] = theirs[values][int(starts[0]) : int(starts[-1])]
-                ours[pointer][start + 1 : start + 1 + len(rows)] = before + starts[1:] - starts[0]
+                more = np.concatenate([one[values] for _, one in held])
+                ends = before + np.cumsum(np.concatenate([one[pointer] for _, one in held]))
+                ours[values].resize(before + len(more), axis=0)
+                ours[values][before:] = more
+                ours[pointer][start + 1 : start + 1 + len(ends)] = ends
 
     @staticmethod
     def _make_outlines(group: h5py.Group) -> None:
@@ -184,7 +216,9 @@ def create_masks(
 ) -> Iterator[MaskWriter]:
     """Yield a writer of ``silhouettes.h5`` for cameras of the given sizes (width, height), with mattes if wanted."""
     with create_results(path, stage=STAGE, parameters=parameters, units="px") as file:
-        yield MaskWriter(file, names, sizes, frames, matte)
+        writer = MaskWriter(file, names, sizes, frames, matte)
+        yield writer
+        writer.flush()
 
 
 def mask_cameras(path: Path | str) -> tuple[list[str], int]:

@@ -20,6 +20,8 @@ __all__ = ["Belt", "Ground", "find_belt", "given_belt", "still_ground", "stride_
 
 _MOST = 160
 """Velocities that a mode is taken over, at most: more do not make it better."""
+_MOST_WINDOWS = 600
+"""Windows that changes of the belt are looked for in, at most, spread evenly over a long recording."""
 _SLOWEST = 0.03
 """A belt slower than this share of the feet's fast velocities is none: a foot in stance is never quite still."""
 _STRIDES = 2.0
@@ -181,7 +183,9 @@ def _windows(velocity: Floats, low: np.ndarray, rate_hz: float) -> tuple[Floats,
     """Return the middles (W,), frames, of windows of two strides that overlap by half, and the mode (W, 2) in each."""
     frames = len(velocity)
     length = round(_STRIDES * stride_frames(velocity))
-    starts = range(0, max(1, frames - length // 2), max(1, length // 2))
+    starts: Sequence[int] = range(0, max(1, frames - length // 2), max(1, length // 2))
+    if len(starts) > _MOST_WINDOWS:
+        starts = [starts[int(k)] for k in np.linspace(0, len(starts) - 1, _MOST_WINDOWS)]
     centres, modes = [], []
     for start in starts:
         here = slice(start, min(start + length, frames))

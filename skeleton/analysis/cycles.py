@@ -82,10 +82,11 @@ def cycle_curves(
 def _stretched(values: Floats, span: Floats) -> Floats:
     """Return (101,) the values of one stride at even shares of it."""
     at = np.linspace(span[0], span[1], SAMPLES)
-    inside = values[int(span[0]) : int(np.ceil(span[1])) + 1]
-    if not np.isfinite(inside).all():
+    first = int(span[0])
+    inside = values[first : int(np.ceil(span[1])) + 1]
+    if not len(inside) or not np.isfinite(inside).all():
         return np.full(SAMPLES, np.nan)
-    return np.asarray(np.interp(at, np.arange(len(values)), values))
+    return np.asarray(np.interp(at, np.arange(first, first + len(inside)), inside))
 
 
 def _speeds(spans: Floats, root: Floats, rate_hz: float) -> Floats:

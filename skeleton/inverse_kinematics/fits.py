@@ -124,7 +124,12 @@ def fit_of(
 def same_sign(quaternions: Floats) -> Floats:
     """Return (T, J, 4) quaternions without sign changes from frame to frame: q and -q are one rotation."""
     out = np.array(quaternions)
-    for frame in range(1, len(out)):
-        flipped = np.einsum("jk,jk->j", out[frame], out[frame - 1]) < 0
-        out[frame, flipped] *= -1.0
-    return out
+    if len(out) < 2:
+        return out
+    along = np.einsum("tjk,tjk->tj", out[1:], out[:-1])
+    turns = np.concatenate([np.ones((1, out.shape[1])), np.where(along < 0, -1.0, 1.0)])
+    signs = np.cumprod(turns, axis=0)
+    # Where a frame has nothing in common with the one before (or is not known), signs begin anew.
+    anew = np.concatenate([np.zeros((1, out.shape[1]), bool), ~(along != 0) | np.isnan(along)])
+    begin = np.maximum.accumulate(np.where(anew, np.arange(len(out))[:, None], 0), axis=0)
+    return np.asarray(out * (signs * np.take_along_axis(signs, begin, axis=0))[..., None])

@@ -112,12 +112,16 @@ def unwrapped(body: Articulation, coordinates: Floats) -> Floats:
     out = np.array(coordinates)
     for column in _balls(body):
         vectors = out[:, column : column + 3]
-        for t in range(1, len(vectors)):
-            angle = float(np.linalg.norm(vectors[t]))
-            if angle > 1e-9:
-                unit = vectors[t] / angle
-                turns = np.round((float(unit @ vectors[t - 1]) - angle) / (2 * np.pi))
-                vectors[t] = (angle + 2 * np.pi * turns) * unit
+        angles = np.linalg.norm(vectors, axis=1)
+        turning = angles > 1e-9
+        units = vectors / np.where(turning, angles, 1.0)[:, None]
+        along = np.einsum("ti,ti->t", units[1:], vectors[:-1])
+        jumps = np.flatnonzero(turning[1:] & (np.round((along - angles[1:]) / (2 * np.pi)) != 0))
+        # From the first jump on each vector follows the one before it as that came out.
+        for t in range(int(jumps[0]) + 1 if len(jumps) else len(vectors), len(vectors)):
+            if turning[t]:
+                turns = np.round((float(units[t] @ vectors[t - 1]) - angles[t]) / (2 * np.pi))
+                vectors[t] = (angles[t] + 2 * np.pi * turns) * units[t]
     return out
 
 

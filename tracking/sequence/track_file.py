@@ -36,6 +36,8 @@ _STAGE = "track"
 _NAMES = ("quad_names", "marker_names", "cage_joint_names", "reasons", "limb_names", "limb_joint_names", "point_names")
 _TABLES = {"faces": np.int32, "marker_limbs": np.uint8, "cage_joint_limbs": np.uint8, "limb_joints": np.bool_}
 _FACTS = ("subject", "body", "rate_hz")
+_LEFT_OUT = 1024
+"""Untracked frames that are written at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,9 +302,9 @@ class TrackFile:
 
 
 @contextmanager
-def open_track(path: Path | str) -> Iterator[TrackFile]:
-    """Yield a track for reading, after checking that it is one and unharmed."""
-    with open_results(path, stage=_STAGE) as file:
+def open_track(path: Path | str, *, look: bool = True) -> Iterator[TrackFile]:
+    """Yield a track for reading, after checking that it is one and unharmed (without ``look``: see `open_results`)."""
+    with open_results(path, stage=_STAGE, look=look) as file:
         yield TrackFile(file)
 
 
@@ -358,7 +360,7 @@ def joined_track(
 ) -> Iterator[TrackFile]:
     """Yield a track of ``frames`` frames that is put together from parts, to be judged; then it takes its place.
 
-    ``parts``: each file, its rows, and where they go. Frames that no part holds stay untracked.
+    ``parts``: each file, its rows, and where they go, in order. Frames that no part holds stay untracked.
     """
     with (
         open_results(parts[0][0], stage=_STAGE) as example,
@@ -370,14 +372,28 @@ def joined_track(
         for name in (name for name in (*_NAMES, *_TABLES) if name in example):
             file.create_dataset(name, data=example[name][()], track_times=False)
         rows_of = [name for name in example if name not in file]
-        for name in rows_of:
-            one = example[name]
-            fill = np.nan if np.issubdtype(one.dtype, np.floating) else 0
-            file.create_dataset(
-                name, (frames, *one.shape[1:]), one.dtype, chunks=one.chunks, fillvalue=fill, track_times=False
-            )
+        whole = {name: _empty_rows(file, name, frames, example[name]) for name in rows_of}
+        at = 0
         for source, rows, place in parts:
-            with open_results(source, stage=_STAGE) as part:
+            _leave_out(whole, slice(at, place.start))
+            # They were looked at when they were made or found done.
+            with open_results(source, stage=_STAGE, look=False) as part:
                 for name in rows_of:
-                    file[name][place] = part[name][rows]
+                    whole[name][place] = part[name][rows]
+            at = place.stop
+        _leave_out(whole, slice(at, frames))
         yield TrackFile(file)
+
+
+def _empty_rows(file: h5py.File, name: str, frames: int, like: h5py.Dataset) -> h5py.Dataset:
+    """Return a dataset of so many frames that lies in its file in one run, with nothing written yet."""
+    fill = np.nan if np.issubdtype(like.dtype, np.floating) else 0
+    shape = (frames, *like.shape[1:])
+    return file.create_dataset(name, shape, like.dtype, fillvalue=fill, fill_time="never", track_times=False)
+
+
+def _leave_out(whole: Mapping[str, h5py.Dataset], rows: slice) -> None:
+    """Write that some frames were not tracked, a few at a time."""
+    for data in whole.values():
+        for first in range(rows.start, rows.stop, _LEFT_OUT):
+            data[first : min(first + _LEFT_OUT, rows.stop)] = data.fillvalue

@@ -69,7 +69,7 @@ def compare(left: TrackPart, right: TrackPart) -> Seam:
     """Compare two neighbouring parts in the frames that both tracked."""
     if left.path is None or right.path is None:
         return Seam(float("nan"), float("nan"), float("nan"))
-    with open_track(left.path) as a, open_track(right.path) as b:
+    with open_track(left.path, look=False) as a, open_track(right.path, look=False) as b:
         first = max(left.start, right.start)
         last = min(left.start + len(a), right.start + len(b))
         if last <= first:
@@ -176,7 +176,7 @@ def _leads(parts: Sequence[TrackPart], seams: Sequence[Seam], frames: int, unit:
         if part.path is None:
             own.append(0.0)
             continue
-        with open_track(part.path) as file:
+        with open_track(part.path, look=False) as file:
             own.append(file.lead)
     result = np.zeros(frames)
     group = [0]

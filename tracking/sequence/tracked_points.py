@@ -119,7 +119,14 @@ class TrackedPoints:
     def seen(self) -> Ints:
         """Return (T,) how many points each frame has."""
         count = np.zeros(len(self), dtype=np.int64)
-        for first in range(0, len(self), _CHUNK):
-            here = slice(first, first + _CHUNK)
-            count[here] = np.isfinite(self.rows(here).points).all(axis=2).sum(axis=1)
+        with open_track(self._path) as file:
+            for first in range(0, len(self), _CHUNK):
+                here = slice(first, first + _CHUNK)
+                points = file.markers(here)
+                known = np.isfinite(points).all(axis=2).sum(axis=1)
+                cage = file.cage_joints(here) if self.cage_names else None
+                if cage is not None:
+                    seen = np.isfinite(points[..., 0]).any(axis=1)
+                    known = known + np.where(seen, np.isfinite(cage).all(axis=2).sum(axis=1), 0)
+                count[here] = known
         return count

@@ -11,10 +11,11 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from calibration.foundation.digests import digest_of_path
+from calibration.foundation.digests import digest_of_path, digest_of_result
 from calibration.foundation.files import write_text
 from capture.recordings.recording import STAGES, Recording
 from skeleton.bodies import BODIES
@@ -23,6 +24,9 @@ from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.version import __version__
 
 __all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_words"]
+
+_READ_AT_ONCE = 8
+"""Videos that are read at a time."""
 
 
 def digest_of_inputs(recording: Recording) -> str:
@@ -74,10 +78,10 @@ def _edits_of(recording: Recording, stage: str, options: Mapping[str, Any]) -> s
 
 def _digest_of_paths(paths: Iterable[Path | None], words: str = "") -> str:
     state = hashlib.blake2b(words.encode(), digest_size=16)
-    for path in paths:
-        if path is not None and path.exists():
-            state.update(digest_of_path(path).encode())
-        state.update(b"|")
+    there = [path if path is not None and path.exists() else None for path in paths]
+    with ThreadPoolExecutor(_READ_AT_ONCE) as threads:  # an hour's videos: reading them is all that happens meanwhile
+        for digest in threads.map(lambda path: "" if path is None else digest_of_path(path), there):
+            state.update(f"{digest}|".encode())
     return state.hexdigest()
 
 
@@ -100,13 +104,13 @@ class Ledger:
         entry = self._entries.get(stage, {})
         if entry.get("rests_on") != rests_on or not output.is_file():
             return False
-        return entry.get("made") == digest_of_path(output)
+        return entry.get("made") == digest_of_result(output)
 
     def is_damaged(self, stage: str, rests_on: str, output: Path) -> bool:
         """Return whether ``output`` was made from the same inputs but is no longer what was made."""
         entry = self._entries.get(stage, {})
         same = entry.get("rests_on") == rests_on and output.is_file()
-        return same and entry.get("made") != digest_of_path(output)
+        return same and entry.get("made") != digest_of_result(output)
 
     def reason(self, stage: str) -> str:
         """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
@@ -142,7 +146,7 @@ class Ledger:
     ) -> None:
         """Note that ``stage`` made ``output``, with which options, and which quality threshold it missed, if any."""
         self._entries[stage] = {
-            "rests_on": rests_on, "made": digest_of_path(output), "reason": reason, "given": dict(given or {}),
+            "rests_on": rests_on, "made": digest_of_result(output), "reason": reason, "given": dict(given or {}),
         }  # fmt: skip
         self._write()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -187,7 +188,7 @@ class PartMasks:
 
     def __call__(self, names: tuple[str, ...], frame: int) -> list[Bools]:
         """Return the silhouettes (H, W) of one frame, one per camera, with their most likely edges."""
-        span = next(span for span in self._spans if span.first <= frame < span.stop)
+        span = self._spans[bisect_right(self._spans, frame, key=lambda one: one.stop)]
         if span not in self._files:
             path = self._job.path("silhouettes", "masks", span)
             self._files[span] = LikeliestMasks(self._stack.enter_context(open_results(path, stage="silhouettes")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -26,6 +27,8 @@ _ORDER = ("report", "skeleton", "track", "silhouettes", "hull")
 _LOOKED_AT = 6
 """Parts that the preparation of a stage waits for: an animal sits in one, walks in another."""
 _IN_ORDER = ("mog2", "knn")
+_MANY = 400
+"""Tasks of a long recording, at least."""
 
 
 class Workers(Protocol):
@@ -141,7 +144,9 @@ def _looked_at(masks: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, 
 
 
 def _meeting(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
-    return tuple(other for other in spans if other.meets(span))
+    """Return those of spans in a row that meet another; found by halving, for an hour has thousands."""
+    first = bisect_right(spans, span.first, key=lambda other: other.stop)
+    return spans[first : bisect_left(spans, span.stop, key=lambda other: other.first)]
 
 
 class _Waiting:
@@ -152,7 +157,8 @@ class _Waiting:
         self._done: set[tuple[str, str, str]] = set()
         self._open: dict[tuple[str, str, str], int] = {}
         self._after: dict[tuple[str, str, str], list[Node]] = defaultdict(list)
-        self._ready: list[tuple[int, bool, tuple[str, str, str], Node]] = []
+        self._ready: list[tuple[bool, int, bool, tuple[str, str, str], Node]] = []
+        self._long = len(nodes) > _MANY
         for node in nodes:
             self.add(node)
 
@@ -183,7 +189,10 @@ class _Waiting:
         return heapq.heappop(self._ready)[-1] if self._ready else None
 
     def _push(self, node: Node) -> None:
-        heapq.heappush(self._ready, (_ORDER.index(node.key[0]), node.key[1] != "prepare", node.key, node))
+        # What one worker must put together goes on beside the parts that many can do; of a short recording it is what
+        # the others do while one of them makes the skeleton.
+        alone = self._long and node.key[1] == "join"
+        heapq.heappush(self._ready, (not alone, _ORDER.index(node.key[0]), node.key[1] != "prepare", node.key, node))
 
 
 def run_nodes(

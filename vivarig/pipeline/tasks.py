@@ -13,6 +13,7 @@ import numba
 from threadpoolctl import threadpool_limits
 
 from calibration.foundation.once import keeping
+from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
@@ -67,10 +68,14 @@ def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool
 
 def part(job: Job, stage: str, phase: str, span: Span) -> None:
     """Do one part of a stage, unless it is done."""
+    path = job.path(stage, phase, span)
     if not job.is_done(stage, phase, span):
-        job.path(stage, phase, span).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         cut_stage(stage).work(job, phase, span)
         job.record(stage, phase, span)
+    elif path.is_file():
+        with open_results(path, stage=stage):
+            pass  # of a run before: looked at here, where many can, for what puts them together does not
 
 
 def extract(job: Job, stage: str, span: Span) -> None:

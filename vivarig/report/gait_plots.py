@@ -26,11 +26,12 @@ def footfall_plot(contacts: Mapping[str, Contacts], trust: Ints) -> str:
         rate, frames = states.rate_hz, len(states.states)
         sure = states.confidence if states.confidence is not None else np.ones(len(states.spans))
         colour = INK if name.startswith("left") else WARM
+        longest = min(frames / rate, _MOST_SECONDS)
         for (begin, end), share in zip(states.spans, sure, strict=True):
             first, last = max(float(begin), 0.0) / rate, min(float(end), frames - 1.0) / rate
-            ax.barh(row, last - first, left=first, height=0.6, color=colour, alpha=0.35 + 0.65 * float(share))
-        longest = min(frames / rate, _MOST_SECONDS)
-    shade_trust(ax, trust, 1.0 / rate)
+            if first < longest:  # an hour has tens of thousands
+                ax.barh(row, last - first, left=first, height=0.6, color=colour, alpha=0.35 + 0.65 * float(share))
+    shade_trust(ax, trust[: max(1, round(longest * rate) + 1)], 1.0 / rate)
     ax.set_yticks(range(len(contacts)), list(contacts), fontsize=8)
     ax.invert_yaxis()
     ax.set_xlim(0, longest)

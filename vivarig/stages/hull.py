@@ -9,6 +9,7 @@ import numpy as np
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
+from capture.hull.hull_parts import MOST_IN_ONE, drop_parts, keep_parts
 from capture.hull.result import HullFlag, flag_words
 from capture.hull.sequence import HullReport, HullSettings, reconstruct_hulls
 from capture.hull.store import create_hulls, read_hulls
@@ -78,10 +79,14 @@ def join(job: Job) -> CommandReport:
     with open_results(paths[0], stage="hull") as file:
         names = list(words_of(file["names"]))
         parameters = read_parameters(file)
-    with create_hulls(target, names, len(job.whole), parameters) as writer:
-        at = 0
-        for path in paths:
-            at += writer.copy(at, path)
+    if len(job.whole) > MOST_IN_ONE:
+        keep_parts(target, paths, parameters)
+    else:
+        with create_hulls(target, names, len(job.whole), parameters) as writer:
+            at = 0
+            for path in paths:
+                at += writer.copy(at, path)
+        drop_parts(target)
     with open_results(target, stage="hull") as file:
         report = HullReport(
             file["volume"][()],

@@ -105,7 +105,7 @@ def join(job: Job) -> CommandReport:
     target = job.recording.results / "silhouettes.h5"
     spans = job.spans("silhouettes")
     pieces = [(job.path("silhouettes", "masks", span), Span(0, len(span))) for span in spans]
-    area = copy_masks(pieces, target, {"start": options.start})
+    area = copy_masks(pieces, target, {"start": options.start}, look=False)
     with open_results(target, stage="silhouettes") as file:
         cameras = read_parameters(file)["cameras"]
     models = tuple(str(camera["model"]) for camera in cameras.values())

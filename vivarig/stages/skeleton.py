@@ -89,7 +89,7 @@ class _Fitting:
         # An edit of some frames changes neither the bones' lengths nor the others, which are fitted as tracked first.
         made = as_made(recording.results, "track.h5")
         self.unedited = self.tracked if made.parent == recording.results else TrackedPoints(made)
-        self.seen = self.unedited.seen()
+        self.seen: Ints = once("seen", self.unedited.seen)
         self.scaling: Scaling | None = None
         if options.scaling:
             self.scaling = once("scaling", self._scaled)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from capture.hull.hull_parts import keep_parts
 from capture.hull.result import Hull
 from capture.hull.store import create_hulls, read_hulls
 
@@ -47,4 +48,49 @@ def test_a_count_that_does_not_fit_is_refused(count: int, tmp_path: Path) -> Non
     with h5py.File(path, "r+") as file:
         file["vertex_count"][0] = count
     with pytest.raises(InputError, match="'vertex_count' does not fit"):
+        next(read_hulls(path))
+
+
+def test_parts_of_a_long_recording_stay_where_they_are(tmp_path: Path) -> None:
+    """Each frame's mesh comes back from its part, also where the list of them was set aside; a lost part is named."""
+    hulls = [
+        Hull(np.full((3, 3), float(k)), np.zeros((1, 3), np.int32), float(k), np.ones(2, bool), np.ones(2), 0)
+        for k in range(5)
+    ]
+    (tmp_path / "made").mkdir()
+    parts = [tmp_path / "made" / f"hulls-{name}.h5" for name in ("a", "b")]
+    for path, some in zip(parts, (hulls[:2], hulls[2:]), strict=True):
+        with create_hulls(path, ["x", "y"], len(some), {"voxel_mm": 2.0}) as writer:
+            writer.write(0, some)
+    target = tmp_path / "results" / "hull.h5"
+    keep_parts(target, parts, {"voxel_mm": 2.0})
+    aside = tmp_path / "results" / "unedited" / "hull.h5"
+    for _ in range(2):
+        found = list(read_hulls(target))
+        assert [hull.vertices[0, 0] for hull in found] == [0, 1, 2, 3, 4] == [hull.volume for hull in found]
+        if target != aside:
+            aside.parent.mkdir()
+            target = target.rename(aside)
+    with pytest.raises(InputError, match="frame 5 is outside"):
+        next(read_hulls(target, [5]))
+    (tmp_path / "results" / "hull_parts" / "hulls-b.h5").unlink()
+    with pytest.raises(InputError, match=r"hulls-b\.h5 is missing"):
+        next(read_hulls(target, [2]))
+
+
+def test_a_list_of_parts_leads_nowhere_else(tmp_path: Path) -> None:
+    """A stranger's list that names a file elsewhere is refused, and one whose frames do not fit."""
+    hull = Hull(np.zeros((5, 3)), np.zeros((2, 3), np.int32), 1.0, np.ones(2, bool), np.ones(2), 0)
+    with create_hulls(tmp_path / "a.h5", ["x", "y"], 1, {}) as writer:
+        writer.write(0, [hull])
+    path = tmp_path / "results" / "hull.h5"
+    keep_parts(path, [tmp_path / "a.h5"], {})
+    with h5py.File(path, "r+") as file:
+        del file["parts"]
+        file["parts"] = np.array([b"../../a.h5"])
+    with pytest.raises(InputError, match="missing"):
+        next(read_hulls(path))
+    with h5py.File(path, "r+") as file:
+        file["part_first"][1] = 9
+    with pytest.raises(InputError, match="'part_first' points outside"):
         next(read_hulls(path))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from skeleton.analysis import belts
 from skeleton.analysis.belts import Belt, find_belt, given_belt
 from skeleton.analysis.contacts import detect_contacts, foot_contacts, foot_points, ground_of
 from skeleton.analysis.gait import gait_of, gait_paths
@@ -47,7 +48,8 @@ def test_the_same_strides_on_a_floor_and_on_a_belt() -> None:
         np.testing.assert_allclose(other.feet[foot].length_mm, gait.length_mm, atol=2.0)
 
 
-def test_a_belt_that_starts() -> None:
+@pytest.mark.parametrize("windows", [600, 5])
+def test_a_belt_that_starts(windows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Still for two seconds, then 300 mm/s: steps of 0.5 s, a foot down for 60 % of them."""
     time = np.arange(600) / 100.0
     speed = np.where(time < 2.0, 0.0, -300.0)
@@ -60,6 +62,7 @@ def test_a_belt_that_starts() -> None:
         x = travel + 150.0 * np.where(time < 2.0, 4.0, stand)
         lift = np.where(time < 2.0, 0.0, 15.0 * np.sin(np.pi * swing))
         feet.append(np.stack([x, 0 * x, lift], axis=1)[:, None])
+    monkeypatch.setattr(belts, "_MOST_WINDOWS", windows)  # a long recording is looked at here and there
     belt = find_belt(feet, 100.0)
     assert np.abs(belt.velocity[:100]).max() < 20.0
     np.testing.assert_allclose(belt.velocity[400:, 0], -300.0, atol=15.0)

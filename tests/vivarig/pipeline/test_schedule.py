@@ -71,6 +71,15 @@ def datasets(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
+def test_what_one_worker_puts_together_of_a_long_recording_goes_on_beside_the_parts() -> None:
+    masks = [("silhouettes", "masks", f"{k:04d}") for k in range(500)]
+    nodes = [Node(key, (None,), frozenset()) for key in masks]
+    nodes += [Node(("track", "track", key[2]), (None,), frozenset(masks)) for key in masks]
+    nodes.append(Node(("silhouettes", "join", ""), (None,), frozenset(masks)))
+    assert order_of(nodes)[len(masks)] == ("silhouettes", "join", "")
+    assert order_of(nodes[:100] + nodes[500:600] + nodes[-1:])[-1] == ("silhouettes", "join", "")
+
+
 def test_the_skeleton_of_a_long_recording_is_fitted_chunk_by_chunk_on_any_workers(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +89,7 @@ def test_the_skeleton_of_a_long_recording_is_fitted_chunk_by_chunk_on_any_worker
     assert [node.key[1] for node in nodes] == ["prepare", "fit", "fit", "fit", "join"]
     run_nodes(nodes, Inline(), lambda node, answer: None)
     kept = sorted(path.name for path in (job.parts / "skeleton").glob("*.kept"))
-    assert [name.split()[0] for name in kept] == ["fit", "fit", "fit", "scaling.kept"]
+    assert [name.split()[0] for name in kept] == ["fit", "fit", "fit", "scaling.kept", "seen.kept"]
     result = job.recording.results / "skeleton.h5"
     in_tasks = datasets(result)
     result.unlink()
