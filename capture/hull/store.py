@@ -4,11 +4,18 @@
 ``vertex_start`` (T + 1) and ``face_start`` (T + 1) say where each begins, ``vertex_count`` (T) and ``face_count`` (T)
 how many rows it has: where parts were put together, compressed as they were, unused rows follow the last of each. Faces
 number the vertices of their own frame. Beside them ``volume`` (T) mm^3, ``views_used`` (T, C), ``agreement`` (T, C)
-IoU, ``flags`` (T). The hulls of a long recording lie in several files (`capture.hull.hull_parts`).
+IoU, ``flags`` (T).
+
+An hour's hulls are tens of gigabytes: to copy them into one file would take one worker longer than many take to make
+them. So the parts of a long recording stay files of their own in ``hull_parts``; ``hull.h5`` then holds, in place of
+``vertices`` and ``faces``, ``parts`` (P) names and ``part_first`` (P + 1) the frame that each begins with.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +25,18 @@ import h5py
 import numpy as np
 
 from calibration.foundation.errors import InputError
-from calibration.foundation.hdf5_files import copy_chunks
+from calibration.foundation.hdf5_files import copy_chunks, words_of
 from calibration.foundation.result_files import create_results, open_results, text_array
-from capture.hull.hull_parts import part_of
 from capture.hull.result import Hull
 
-__all__ = ["HullWriter", "create_hulls", "read_hull", "read_hulls"]
+__all__ = ["MOST_IN_ONE", "HullWriter", "create_hulls", "drop_parts", "keep_parts", "read_hull", "read_hulls"]
 
 STAGE = "hull"
+FOLDER = "hull_parts"
+MOST_IN_ONE = 20_000
+"""Frames up to which hulls are put together in one file."""
+COLUMNS = ("volume", "views_used", "agreement", "flags")
+_NAME = re.compile(r"[\w-]+\.h5")
 
 
 class HullWriter:
@@ -117,7 +128,7 @@ def read_hulls(path: Path | str, frames: Sequence[int] | None = None) -> Iterato
             if not apart:
                 yield _hull(file, frame)
                 continue
-            part, row = part_of(file, Path(path), frame)
+            part, row = _part_of(file, Path(path), frame)
             with open_results(part, stage=STAGE) as one:
                 if not row < len(one["volume"]):
                     raise InputError(f"{part}: has no row {row}; delete {path} and run `vivarig hull` again")
@@ -139,3 +150,55 @@ def _rows(file: h5py.File, one: str, frame: int) -> slice:
     """Return the rows of a frame's vertices or faces; files of earlier versions have no gaps and no counts."""
     start, stop = (int(row) for row in file[f"{one}_start"][frame : frame + 2])
     return slice(start, start + int(file[f"{one}_count"][frame]) if f"{one}_count" in file else stop)
+
+
+def keep_parts(target: Path, parts: Sequence[Path], parameters: Mapping[str, Any]) -> None:
+    """Keep hull files beside ``target``, in order, and write it as the list of them.
+
+    A file is linked, not copied, where the disk can do that. If this is stopped half-way there is no ``target``.
+    """
+    folder, coming = target.parent / FOLDER, target.parent / f".{FOLDER}"
+    shutil.rmtree(coming, ignore_errors=True)
+    coming.mkdir(parents=True)
+    columns: dict[str, list[Any]] = {key: [] for key in COLUMNS}
+    names: tuple[str, ...] = ()
+    for path in parts:
+        with open_results(path, stage=STAGE, look=False) as file:
+            names = names or words_of(file["names"])
+            for key in COLUMNS:
+                columns[key].append(file[key][()])
+        _link(path, coming / path.name)
+    target.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(coming, folder)
+    with create_results(target, stage=STAGE, parameters=parameters) as file:
+        file["names"] = text_array(list(names))
+        file["parts"] = text_array([path.name for path in parts])
+        file["part_first"] = np.cumsum([0, *(len(one) for one in columns["volume"])], dtype=np.int64)
+        for key, values in columns.items():
+            file[key] = np.concatenate(values)
+
+
+def drop_parts(target: Path) -> None:
+    """Remove the parts that a ``target`` before this one had."""
+    shutil.rmtree(target.parent / FOLDER, ignore_errors=True)
+
+
+def _part_of(file: h5py.File, path: Path, frame: int) -> tuple[Path, int]:
+    """Return the file that holds the hull of a frame, and its row there."""
+    first = file["part_first"][()]
+    index = int(np.searchsorted(first, frame, side="right")) - 1
+    name = words_of(file["parts"][index : index + 1])[0]
+    # Where edits lie over the results, the list as made lies in a folder of its own.
+    places = [place / FOLDER / name for place in (path.parent, path.parent.parent)]
+    found = next((place for place in places if place.is_file()), None)
+    if not _NAME.fullmatch(name) or found is None:
+        raise InputError(f"{path}: its part {FOLDER}/{name} is missing; delete it and run `vivarig hull` again")
+    return found, frame - int(first[index])
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a disk that knows no links
+        shutil.copyfile(source, target)

@@ -9,10 +9,9 @@ import numpy as np
 from calibration.foundation.hdf5_files import words_of
 from calibration.foundation.result_files import open_results, read_parameters
 from calibration.foundation.spans import Span
-from capture.hull.hull_parts import MOST_IN_ONE, drop_parts, keep_parts
 from capture.hull.result import HullFlag, flag_words
 from capture.hull.sequence import HullReport, HullSettings, reconstruct_hulls
-from capture.hull.store import create_hulls, read_hulls
+from capture.hull.store import MOST_IN_ONE, create_hulls, drop_parts, keep_parts, read_hulls
 from capture.posture import posture_table, write_posture
 from capture.recordings.recording import Recording
 from capture.silhouettes.subjects.subject_recordings import subject_recordings

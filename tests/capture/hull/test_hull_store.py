@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
-from capture.hull.hull_parts import keep_parts
 from capture.hull.result import Hull
-from capture.hull.store import create_hulls, read_hulls
+from capture.hull.store import create_hulls, keep_parts, read_hulls
 
 
 def test_files_put_together_hold_the_hulls_of_both(tmp_path: Path) -> None:
