@@ -127,14 +127,14 @@ def doubt_of(
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
     window, whole = (rows, columns), (slice(0, height), slice(0, width))
-    shaded, plain = model.both_in(frame, window, light)
+    shaded, plain = both = model.both_in(frame, window, light)
     own = mask[window]
     found = _hanging_together((plain >= low) | own, own)
     borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
     if any(border and rim.any() for border, rim in zip(borders, _rims(found), strict=True)):
-        if window != whole:
-            window = whole
-            shaded, plain = model.both_in(frame, whole, light)
+        # What lies far away is not looked at there either.
+        near, window, (shaded, plain) = window, whole, (np.zeros_like(mask, np.uint8) for _ in range(2))
+        shaded[near], plain[near] = both
     else:
         here = _needed((plain >= low) | own if apart else found | (shaded >= _high(low)))
         shaded, plain = np.ascontiguousarray(shaded[here]), np.ascontiguousarray(plain[here])

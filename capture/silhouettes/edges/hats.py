@@ -8,10 +8,14 @@ out: a lit gap between belly and shadow is thin only because the body is dark.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
 
 __all__ = ["thin_structures"]
@@ -29,7 +33,8 @@ _BLUR_PX = 5
 _REACH = 1.5
 #: Brightness that noise and black level make of no light.
 _DARK = np.float32(8.0)
-_FAR = np.float32(1e3)
+#: More than any ratio.
+_FAR = np.float32(1e30)
 
 
 def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools) -> Bools:
@@ -56,33 +61,75 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
     room = 2 * radius + _BLUR_PX + _GAP_PX
     top, left = max(near[0].start, y - room), max(near[1].start, x - room)
     here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
-    logs, noise = _logarithms(image[here], Background(ground.centre[here], ground.spread[here]), light)
+    ratios, noise = _ratios(image[here], Background(ground.centre[here], ground.spread[here]), light)
     body = cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)).view(np.bool_)
-    height = np.maximum(*_hats(np.asarray(sum(logs), np.float32) / np.float32(len(logs)), body, radius))
-    if len(logs) == 3:
-        height = np.maximum(height, _hats(logs[2] - logs[1], body, radius)[0])
-    found = (height > np.float32(_STANDS_OUT) * (noise + np.float32(_ERROR))) & wide[here]
-    out[here] = cv2.morphologyEx(found.view(np.uint8), cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
+    at = np.nonzero(wide[here])
+    # A logarithm keeps the order of values: hats are made of the ratios themselves, and it is taken where it is asked.
+    height = np.maximum(*_hats(ratios[0], body, radius, at)) / np.float32(image.shape[2])
+    if len(ratios) > 1:
+        height = np.maximum(height, _hats(ratios[1], body, radius, at)[0])
+    found = np.zeros(body.shape, np.uint8)
+    found[at] = height > np.float32(_STANDS_OUT) * (noise[at] + np.float32(_ERROR))
+    out[here] = cv2.morphologyEx(found, cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
     return out
 
 
-def _logarithms(image: Bytes, ground: Background, light: Floats) -> tuple[list[Singles], Singles]:
-    """Return the logarithm of the ratio of image and ground, channel by channel, and what noise makes of it."""
+def _ratios(image: Bytes, ground: Background, light: Floats) -> tuple[list[Singles], Singles]:
+    """Return the product of all channels' ratios of image and ground; of a colour image also that of red and green.
+
+    And (h, w) what noise makes of the logarithm of a ratio.
+    """
     shape = image.shape
-    lit = cv2.GaussianBlur(ground.centre * light.astype(np.float32), (0, 0), 1.0).reshape(shape) + _DARK
-    seen = cv2.GaussianBlur(image.astype(np.float32), (0, 0), 1.0).reshape(shape) + _DARK
-    logs = list(cv2.split(cv2.log(seen / lit)))
-    noise = cv2.split(ground.spread / lit)
-    return logs, np.asarray(sum(noise), np.float32) / np.float32(len(logs))
+    lit, spread = _blurred(ground.centre).reshape(shape), np.ascontiguousarray(ground.spread)
+    seen = _blurred(image).reshape(shape)
+    product, redness, noise = (np.empty(shape[:2], np.float32) for _ in range(3))
+    _divide(seen, lit, spread, light.astype(np.float32), product, redness, noise)
+    return [product, redness] if shape[2] == 3 else [product], noise
 
 
-def _hats(values: Singles, body: Bools, radius: int) -> tuple[Singles, Singles]:
-    """Return (h, w) by how much values are above and below what is left of them without thin parts, the body apart."""
-    square = _square(radius)
+def _blurred(image: NDArray[Any]) -> Singles:
+    kernel = cv2.getGaussianKernel(2 * _BLUR_PX - 1, 1.0, cv2.CV_32F)
+    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel))
+
+
+@compiled
+def _divide(
+    seen: Singles, lit: Singles, spread: Singles, light: Singles, product: Singles, redness: Singles, noise: Singles
+) -> None:
+    height, width, channels = seen.shape
+    gains = np.empty(width * channels, np.float32)
+    for x in range(width):
+        gains[x * channels : (x + 1) * channels] = light
+    ratio, sigma = np.empty(width * channels, np.float32), np.empty(width * channels, np.float32)
+    for y in range(height):
+        # Row by row, all channels alike: each loop takes several values at a time.
+        now, then, apart = seen[y].ravel(), lit[y].ravel(), spread[y].ravel()
+        for n in range(width * channels):
+            share = np.float32(1.0) / (then[n] * gains[n] + _DARK)
+            ratio[n] = (now[n] + _DARK) * share
+            sigma[n] = apart[n] * share
+        if channels == 3:
+            for x in range(width):
+                product[y, x] = ratio[3 * x] * ratio[3 * x + 1] * ratio[3 * x + 2]
+                redness[y, x] = ratio[3 * x + 2] / ratio[3 * x + 1]
+                noise[y, x] = (sigma[3 * x] + sigma[3 * x + 1] + sigma[3 * x + 2]) / np.float32(3.0)
+        else:
+            product[y], redness[y], noise[y] = ratio[::channels], np.float32(1.0), sigma[::channels]
+
+
+def _hats(
+    values: Singles, body: Bools, radius: int, at: tuple[NDArray[np.intp], ...]
+) -> tuple[Singles, Singles]:
+    """Return (n,) by how much logarithms are above and below what is left of them without thin parts, the body apart.
+
+    They are those of values (h, w), at some of their pixels.
+    """
+    square, own = _square(radius), np.log(values[at])
     least = cv2.erode(np.where(body, _FAR, values), square)
-    above = values - cv2.dilate(np.where(least >= _FAR, -_FAR, least), square)
-    most = cv2.dilate(np.where(body, -_FAR, values), square)
-    below = cv2.erode(np.where(most <= -_FAR, _FAR, most), square) - values
+    least[least >= _FAR] = np.float32(1.0) / _FAR
+    most = cv2.dilate(np.where(body, np.float32(1.0) / _FAR, values), square)
+    most[most <= np.float32(1.0) / _FAR] = _FAR
+    above, below = own - np.log(cv2.dilate(least, square)[at]), np.log(cv2.erode(most, square)[at]) - own
     return above, below
 
 
