@@ -8,109 +8,156 @@ no shade. Ground without marks says nothing. Sums are taken over small cells, an
 
 from __future__ import annotations
 
-import cv2
+from dataclasses import dataclass
+
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.arrays import Bools, Bytes, Ints, Singles
 from calibration.foundation.compiled import compiled
+from capture.backgrounds.background import SCALE
 
-__all__ = ["give_back_what_hides_marks"]
+__all__ = ["ShadeCells"]
 
 #: Pixels of a cell along the image's longer side, one in so many; it is looked at with its eight neighbours.
 _CELLS = 150
+#: Standard deviations from which on shade is asked whether it keeps the marks of the ground.
+_DIFFERS = 4.0
 #: Share of the cells' pixels that must be called shade; how far marks in shade stand out, sigma of the noise.
 _FULL, _CLEAR = 0.3, 5.0
 #: The image follows the marks by less than this share of what shade would; so do this many of the pixels around.
 _FOLLOWS, _MANY = 0.25, 0.5
+#: Evidence of no shade from which on a pixel of none is called shade.
+_LEAST = round(_DIFFERS * SCALE)
 
 
-def give_back_what_hides_marks(
-    frame: Bytes,
-    centre: Singles,
-    spread: Singles,
-    gain: Floats,
-    evidence: Bytes,
-    plain: Bytes,
-    least: int,
-    longer: int,
-) -> None:
-    """Change the evidence (H, W) where it is 0 by the rule of shade, but the marks of the ground are gone.
+@dataclass(frozen=True, eq=False)
+class ShadeCells:
+    """What is known of the shade in each cell of an image.
 
-    Args:
-        frame: (H, W, C) the image, or a window of it.
-        centre: (H, W, C) the ground.
-        spread: (H, W, C) the noise of a pixel.
-        gain: (C,) light of the image.
-        evidence: difference from the ground, 0 in shade; changed in place.
-        plain: what it would be if there were no shade.
-        least: plain evidence from which on a pixel of none is called shade.
-        longer: longer side of the whole image, px.
+    Attributes:
+        side: pixels along a cell.
+        sums: (6, h, w) over its pixels of shade: 1, image, ground, its square, their product, noise squared.
     """
-    cell = max(3, round(longer / _CELLS))
-    height, width = evidence.shape
-    sums = np.zeros((6, -(-height // cell), -(-width // cell)), np.float32)
-    _sum_cells(frame, centre, spread, gain.astype(np.float32), evidence, plain, least, cell, sums)
-    gone = _marks_are_gone(sums, cell)
-    if gone.any():
-        _give_back(evidence, plain, least, cell, gone)
 
+    side: int
+    sums: Singles
 
-def _marks_are_gone(sums: Singles, cell: int) -> Bools:
-    """Return the cells whose shade lacks the marks of the ground, from `_sum_cells`."""
+    @classmethod
+    def of(cls, shape: tuple[int, int]) -> ShadeCells:
+        """Begin with the cells of an image (H, W)."""
+        side = max(3, round(max(shape) / _CELLS))
+        return cls(side, np.zeros((6, -(-shape[0] // side), -(-shape[1] // side)), np.float32))
 
-    def around(values: Singles) -> Singles:
-        border = cv2.BORDER_CONSTANT
-        return np.asarray(cv2.boxFilter(values, -1, (3, 3), normalize=False, borderType=border))
+    def add(
+        self,
+        images: tuple[Bytes, Singles, Singles, Singles],
+        shaded: Bytes,
+        plain: Bytes,
+        place: tuple[int, int, int, int],
+    ) -> None:
+        """Add the pixels between two rows and columns.
 
-    pixels, now, ground, squares, products, noise = (around(one) for one in sums)
-    count = np.maximum(pixels, 1.0)
-    mean_now, mean_ground = now / count, ground / count
-    marks = np.maximum(squares / count - mean_ground**2, 0.0)
-    common = products / count - mean_now * mean_ground
-    darker = mean_now / np.maximum(mean_ground, 1.0)
-    clear = (pixels > _FULL * (3 * cell) ** 2) & (darker**2 * marks > _CLEAR**2 * noise / count)
-    off = clear & (common < _FOLLOWS * darker * marks)
-    return np.asarray(off & (around(off * sums[0]) > _MANY * pixels))
+        Args:
+            images: (H, W C) image, ground and noise of a pixel, and (C,) the image's light.
+            shaded: (H, W) difference from the ground, 0 in shade.
+            plain: (H, W) what it would be if there were no shade.
+            place: first row, the one after the last, and columns likewise.
+        """
+        _add(*images, shaded, plain, place, self.side, self.sums)
+
+    def give_back(self, shaded: Bytes, plain: Bytes, window: tuple[slice, slice]) -> None:
+        """Change the difference in a rectangle where it is 0 by the rule of shade, but the ground's marks are gone."""
+        rows, columns = window
+        cells = np.array([rows.start, rows.stop - 1, columns.start, columns.stop - 1]) // self.side
+        gone = _marks_are_gone(self.sums, self.side, cells)
+        if gone.any():
+            _give_back(shaded, plain, (rows.start, rows.stop, columns.start, columns.stop), self.side, gone)
 
 
 @compiled
-def _sum_cells(
+def _add(
     frame: Bytes,
     centre: Singles,
     spread: Singles,
     gain: Singles,
-    evidence: Bytes,
+    shaded: Bytes,
     plain: Bytes,
-    least: int,
-    cell: int,
+    place: tuple[int, int, int, int],
+    side: int,
     sums: Singles,
 ) -> None:
-    """Sum, over the pixels of shade in each cell: 1, image, ground, its square, their product, noise squared."""
-    height, width, channels = frame.shape
+    channels = len(gain)
     share = np.float32(1.0 / channels)
-    for y in range(height):
-        row = y // cell
-        for x in range(width):
-            if evidence[y, x] == 0 and plain[y, x] >= least:
-                now, ground, noise = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-                for c in range(channels):
-                    now += np.float32(frame[y, x, c])
-                    ground += centre[y, x, c] * gain[c]
-                    noise += spread[y, x, c]
-                now, ground, noise = now * share, ground * share, noise * share
-                column = x // cell
-                sums[0, row, column] += np.float32(1.0)
-                sums[1, row, column] += now
-                sums[2, row, column] += ground
-                sums[3, row, column] += ground * ground
-                sums[4, row, column] += now * ground
-                sums[5, row, column] += noise * noise
+    top, bottom, left, right = place
+    asked, least = np.empty(right - left, np.uint8), np.uint8(_LEAST)
+    for y in range(top, bottom):
+        row, some = y // side, np.uint8(0)
+        # Written down first: this loop takes many pixels at a time, and most rows have no shade.
+        out, bare = shaded[y, left:right], plain[y, left:right]
+        for x in range(right - left):
+            asked[x] = np.uint8((out[x] == 0) & (bare[x] >= least))
+        for x in range(right - left):
+            some |= asked[x]
+        if some == 0:
+            continue
+        for x in range(right - left):
+            if asked[x] == 0:
+                continue
+            now, ground, noise = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+            for c in range(channels):
+                n = (left + x) * channels + c
+                now += np.float32(frame[y, n])
+                ground += centre[y, n] * gain[c]
+                noise += spread[y, n]
+            now, ground, noise = now * share, ground * share, noise * share
+            column = (left + x) // side
+            sums[0, row, column] += np.float32(1.0)
+            sums[1, row, column] += now
+            sums[2, row, column] += ground
+            sums[3, row, column] += ground * ground
+            sums[4, row, column] += now * ground
+            sums[5, row, column] += noise * noise
 
 
 @compiled
-def _give_back(evidence: Bytes, plain: Bytes, least: int, cell: int, gone: Bools) -> None:
-    height, width = evidence.shape
-    for y in range(height):
-        for x in range(width):
-            if gone[y // cell, x // cell] and evidence[y, x] == 0 and plain[y, x] >= least:
-                evidence[y, x] = plain[y, x]
+def _marks_are_gone(sums: Singles, side: int, cells: Ints) -> Bools:
+    """Return (h, w) the cells whose shade lacks the marks of the ground, from one row and column to another."""
+    rows, columns = sums.shape[1:]
+    off, gone = np.zeros((rows, columns), np.bool_), np.zeros((rows, columns), np.bool_)
+    top, bottom, left, right = cells
+    around = np.empty(6, np.float32)
+    for y in range(max(0, top - 1), min(rows, bottom + 2)):
+        for x in range(max(0, left - 1), min(columns, right + 2)):
+            if sums[0, y, x] == 0:
+                continue  # no shade: whatever it is, it does not count
+            around[:] = np.float32(0.0)
+            for v in range(max(0, y - 1), min(rows, y + 2)):
+                for u in range(max(0, x - 1), min(columns, x + 2)):
+                    for n in range(6):
+                        around[n] += sums[n, v, u]
+            count = around[0]
+            now, ground = around[1] / count, around[2] / count
+            marks = max(around[3] / count - ground * ground, np.float32(0.0))
+            common = around[4] / count - now * ground
+            darker = now / max(ground, np.float32(1.0))
+            if count > _FULL * (3 * side) ** 2 and darker * darker * marks > _CLEAR**2 * around[5] / count:
+                off[y, x] = common < _FOLLOWS * darker * marks
+    for y in range(top, bottom + 1):
+        for x in range(left, right + 1):
+            if off[y, x]:
+                part, count = np.float32(0.0), np.float32(0.0)
+                for v in range(max(0, y - 1), min(rows, y + 2)):
+                    for u in range(max(0, x - 1), min(columns, x + 2)):
+                        count += sums[0, v, u]
+                        part += sums[0, v, u] if off[v, u] else np.float32(0.0)
+                gone[y, x] = part > _MANY * count
+    return gone
+
+
+@compiled
+def _give_back(shaded: Bytes, plain: Bytes, place: tuple[int, int, int, int], side: int, gone: Bools) -> None:
+    top, bottom, left, right = place
+    for y in range(top, bottom):
+        for x in range(left, right):
+            if gone[y // side, x // side] and shaded[y, x] == 0 and plain[y, x] >= _LEAST:
+                shaded[y, x] = plain[y, x]

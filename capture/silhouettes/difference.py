@@ -17,21 +17,18 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
-from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
-from capture.backgrounds.lost_texture import give_back_what_hides_marks
+from capture.backgrounds.evidence import Evidence, ShadeRule, Window
 from capture.silhouettes.cleanup import Cleaning
-from capture.silhouettes.lively_places import evidence_around, lively_places
+from capture.silhouettes.lively_places import lively_places, measure_around
 
 __all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
 
 #: How far from the background's hue a shadow may be where the scene does not tell, standard deviations.
 HUE_LIMIT = 3.0
-#: Standard deviations from which on shade is asked whether it keeps the marks of the ground.
-_DIFFERS = 4.0
 #: Pixels around a silhouette that a background does not learn from.
 _CLEAR_PX = 4
 
@@ -77,56 +74,50 @@ class PlateModel:
         channels = frame.shape[2]
         return np.sqrt(total / channels), ratio, np.sqrt(across / max(1, channels - 1))
 
-    def evidence_in(self, image: Bytes, window: tuple[slice, slice] | None, gain: Floats) -> Bytes:
+    def measuring(self, image: Bytes, gain: Floats) -> Evidence:
+        """Return the evidence of an image under the given light (C,), to be measured, against the first look."""
+        rule = ShadeRule(self.shadow_floor, self.highlight, self.hue_limit)
+        return Evidence.of(matched_channels(image, self.background), self.background, gain, rule)
+
+    def evidence_in(self, image: Bytes, window: Window | None, gain: Floats) -> Bytes:
         """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
-        whole = matched_channels(image, self.background)
-        part = (slice(None), slice(None)) if window is None else window
-        nearest, _ = self._distance(whole[part], self.background, part, gain)
+        nearest = self._evidence(image, self.background, window, gain)
         following = nearest if self.rank == 1 else np.full_like(nearest, 255)
         for state in self.states:
-            found, _ = self._distance(whole[part], state, part, gain)
+            found = self._evidence(image, state, window, gain)
             if self.rank > 1:
                 np.minimum(following, np.maximum(nearest, found), out=following)
             np.minimum(nearest, found, out=nearest)
         return nearest if self.rank == 1 else following
 
-    def both_in(self, image: Bytes, window: tuple[slice, slice], gain: Floats) -> tuple[Bytes, Bytes]:
-        """Return the evidence in a window of the image, and what it would be if there were no shade."""
-        whole = matched_channels(image, self.background)
-        shaded, plain = self._distance(whole[window], self.background, window, gain, plain=True)
-        if self.states:
-            plain = replace(self, shadow_floor=1.0, highlight=1.0).evidence_in(whole, window, gain)
-        return shaded, plain
+    def both_in(self, image: Bytes, window: Window, gain: Floats, known: Evidence | None = None) -> tuple[Bytes, Bytes]:
+        """Return the evidence in a window of the image, and what it would be if there were no shade.
 
-    def evidence_of(self, image: Bytes, gain: Floats, cleaning: Cleaning) -> Bytes:
-        """Return (H, W) the evidence of all parts of an image that `cleaning` may keep, 0 elsewhere."""
+        ``known``: what was measured of it before.
+        """
+        found = known or self.measuring(image, gain)
+        found.measure(window)
+        found.look_for_marks(window)
         if self.states:
-            return self.evidence_in(image, None, gain)
-        frame = np.ascontiguousarray(matched_channels(image, self.background))
-        places = lively_places(frame, self.background, gain, min(cleaning.high, 254.0 / SCALE))
-        low = min(255.0, cleaning.low * SCALE)
-        return evidence_around(places, frame.shape[:2], low, lambda window: self.evidence_in(frame, window, gain))
+            bare = replace(self, shadow_floor=1.0, highlight=1.0)
+            return found.shaded[window], bare.evidence_in(image, window, gain)
+        return found.shaded[window], found.plain[window]
 
-    def _distance(
-        self, frame: Bytes, background: Background, part: tuple[slice, slice], gain: Floats, *, plain: bool = False
-    ) -> tuple[Bytes, Bytes]:
-        """Return the evidence of a window of an image against one look of the background, and ``plain`` the same."""
-        centre, spread = background.centre[part], background.spread[part]
-        shape, shades = frame.shape[:2], self.shadow_floor < 1.0
-        plain = plain or shades
-        out, bare = np.empty(shape, np.uint8), np.empty(shape if plain else (0, 0), np.uint8)
-        rule = (np.float32(self.shadow_floor), np.float32(self.highlight))
-        if frame.shape[2] == 1:
-            images = frame[:, :, 0], centre[:, :, 0], spread[:, :, 0]
-            _grey_evidence(*images, np.float32(gain[0]), *rule, out)
-            if plain:
-                _grey_evidence(*images, np.float32(gain[0]), np.float32(1.0), np.float32(1.0), bare)
-        else:
-            _evidence(frame, centre, spread, gain.astype(np.float32), *rule, np.float32(self.hue_limit), out, bare)
-        if shades:
-            longer = max(background.centre.shape[:2])
-            give_back_what_hides_marks(frame, centre, spread, gain, out, bare, round(_DIFFERS * SCALE), longer)
-        return out, bare
+    def evidence_of(self, image: Bytes, gain: Floats, cleaning: Cleaning) -> Evidence:
+        """Return the evidence of an image, measured in all parts that `cleaning` may keep, 0 elsewhere."""
+        found = self.measuring(image, gain)
+        places = lively_places(found.frame, self.background, gain, min(cleaning.high, 254.0 / SCALE))
+        measure_around(places, min(255.0, cleaning.low * SCALE), found)
+        return found
+
+    def _evidence(self, image: Bytes, look: Background, window: Window | None, gain: Floats) -> Bytes:
+        """Return the evidence in a window of an image against one look of the background."""
+        found = replace(self, background=look).measuring(image, gain)
+        height, width = found.shaded.shape
+        part = (slice(0, height), slice(0, width)) if window is None else window
+        found.measure(part)
+        found.look_for_marks(part)
+        return found.shaded[part]
 
 
 class FollowingModel:
@@ -165,72 +156,3 @@ def matched_channels(image: Bytes, background: Background) -> Bytes:
     if background.centre.shape[2] == 1:
         return three_axes(np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)))
     return np.repeat(frame, background.centre.shape[2], axis=2)
-
-
-@compiled
-def _grey_evidence(
-    frame: Bytes,
-    centre: Singles,
-    spread: Singles,
-    gain: np.float32,
-    floor: np.float32,
-    highlight: np.float32,
-    out: Bytes,
-) -> None:
-    height, width = frame.shape
-    scale = np.float32(SCALE)
-    most = np.float32(255.0)
-    for y in range(height):
-        for x in range(width):
-            expected = centre[y, x] * gain
-            value = np.float32(frame[y, x])
-            sigmas = scale * abs(value - expected) / spread[y, x]
-            shaded = (value >= floor * expected) & (value <= highlight * expected) & (floor < np.float32(1.0))
-            out[y, x] = np.uint8(0) if shaded else np.uint8(min(sigmas, most))
-
-
-@compiled
-def _evidence(
-    frame: Bytes,
-    centre: Singles,
-    spread: Singles,
-    gain: Singles,
-    floor: np.float32,
-    highlight: np.float32,
-    hue_limit: np.float32,
-    out: Bytes,
-    plain: Bytes,
-) -> None:
-    """Fill (H, W) the evidence, and what it would be if there were no shade (``plain``, or (0, 0) if not wanted)."""
-    height, width, channels = frame.shape
-    one, zero, most = np.float32(1.0), np.float32(0.0), np.float32(255.0)
-    share = np.float32(channels)
-    most_hue = hue_limit * hue_limit * np.float32(channels - 1)
-    totals = np.empty(width, np.float32)
-    for y in range(height):
-        for x in range(width):
-            total = zero
-            for c in range(channels):
-                change = np.float32(frame[y, x, c]) - centre[y, x, c] * gain[c]
-                total += change * change / (spread[y, x, c] * spread[y, x, c])
-            totals[x] = total
-        if plain.shape[0] > 0:
-            for x in range(width):
-                plain[y, x] = np.uint8(min(most, np.float32(SCALE) * np.sqrt(totals[x] / share)))
-        if floor < one:
-            for x in range(width):
-                # A pixel within two sigma is background whatever its hue; most pixels end here.
-                if totals[x] > np.float32(4.0) * channels:
-                    cross, own = zero, np.float32(1e-6)
-                    for c in range(channels):
-                        expected = centre[y, x, c] * gain[c]
-                        weight = one / (spread[y, x, c] * spread[y, x, c])
-                        cross += np.float32(frame[y, x, c]) * expected * weight
-                        own += expected * expected * weight
-                    ratio = cross / own
-                    # The squared distance falls into that along the background's colour and that across it, its hue.
-                    across = totals[x] - (one - ratio) * (one - ratio) * own
-                    if ratio >= floor and ratio <= highlight and across < most_hue:
-                        totals[x] = zero
-        for x in range(width):
-            out[y, x] = np.uint8(min(most, np.float32(SCALE) * np.sqrt(totals[x] / share)))

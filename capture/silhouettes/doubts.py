@@ -19,6 +19,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE
+from capture.backgrounds.evidence import Evidence
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.silhouettes.cleanup import Cleaning, fill_holes
 from capture.silhouettes.difference import PlateModel, matched_channels
@@ -106,12 +107,14 @@ def doubt_of(
     light: Floats | None = None,
     *,
     apart: bool = True,
+    known: Evidence | None = None,
 ) -> Doubt | None:
     """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it is the whole image: what lies beyond is not known, and the views must see that. ``apart``: it
     also holds what may be shade and does not hang together with the silhouette, but may be a thin part of it.
+    ``known``: what was measured of the image before.
     """
     height, width = mask.shape
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
@@ -127,7 +130,7 @@ def doubt_of(
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
     window, whole = (rows, columns), (slice(0, height), slice(0, width))
-    shaded, plain = both = model.both_in(frame, window, light)
+    shaded, plain = both = model.both_in(frame, window, light, known)
     own = mask[window]
     found = _hanging_together((plain >= low) | own, own)
     borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
@@ -137,7 +140,7 @@ def doubt_of(
         shaded[near], plain[near] = both
     else:
         here = _needed((plain >= low) | own if apart else found | (shaded >= _high(low)))
-        shaded, plain = np.ascontiguousarray(shaded[here]), np.ascontiguousarray(plain[here])
+        shaded, plain = shaded[here].copy(), plain[here].copy()
         for rim in (*_rims(plain), *_rims(shaded)):
             rim[:] = 0
         top, left = rows.start, columns.start

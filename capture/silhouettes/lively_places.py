@@ -7,8 +7,6 @@ measured in rectangles around those places only, each grown until what differs w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +14,10 @@ from numpy.typing import NDArray
 from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
+from capture.backgrounds.evidence import Evidence, Window
 
-__all__ = ["evidence_around", "lively_places"]
+__all__ = ["lively_places", "measure_around"]
 
-Window = tuple[slice, slice]
 #: Rows between those that are looked at, and side of the tiles in which what they show is gathered, px.
 _ROWS = 4
 _TILE_PX = 16
@@ -54,38 +52,37 @@ def lively_places(frame: Bytes, background: Background, gain: Floats, sigmas: fl
     return [(slice(y, min(y + h, height)), slice(x, min(x + w, width))) for x, y, w, h in boxes.tolist()]
 
 
-def evidence_around(
-    places: list[Window], shape: tuple[int, int], low: float, measure: Callable[[Window | None], Bytes]
-) -> Bytes:
-    """Return (H, W) evidence measured around places and wherever it goes on from there; 0 elsewhere.
-
-    Args:
-        places: rectangles.
-        shape: (H, W).
-        low: evidence that is followed.
-        measure: gives the evidence in a rectangle, or in the whole image (None).
-    """
-    height, width = shape
-    out = np.zeros(shape, dtype=np.uint8)
-    area = 0
+def measure_around(places: list[Window], low: float, evidence: Evidence) -> None:
+    """Measure evidence (H, W) around places (rectangles) and wherever it goes on from there, being ``low`` at least."""
+    height, width = evidence.shaded.shape
     for place in places:
-        window, grows = place, True
-        while grows:
-            rows, columns = window
-            area += (rows.stop - rows.start) * (columns.stop - columns.start)
-            if area > _MOST * height * width:
-                return measure(None)
-            found = measure(window)
-            up, down = rows.start > 0 and found[0].max() >= low, rows.stop < height and found[-1].max() >= low
-            left = columns.start > 0 and found[:, 0].max() >= low
-            right = columns.stop < width and found[:, -1].max() >= low
-            grows = bool(up or down or left or right)
-            window = (
-                slice(max(0, rows.start - up * _GROWS_PX), min(height, rows.stop + down * _GROWS_PX)),
-                slice(max(0, columns.start - left * _GROWS_PX), min(width, columns.stop + right * _GROWS_PX)),
-            )
-        out[window] = found
-    return out
+        window, done = place, False
+        while not done:
+            evidence.measure(window)
+            if evidence.measured_px() > _MOST * height * width:
+                whole = (slice(0, height), slice(0, width))
+                evidence.measure(whole)
+                evidence.look_for_marks(whole)
+                return
+            grown = _grown(window, evidence.shaded, low)
+            if grown == window:
+                evidence.look_for_marks(window)
+                grown = _grown(window, evidence.shaded, low)
+            window, done = grown, grown == window
+
+
+def _grown(window: Window, found: Bytes, low: float) -> Window:
+    """Return a rectangle of evidence (H, W) larger on the sides where something goes on."""
+    rows, columns = window
+    height, width = found.shape
+    up = rows.start > 0 and found[rows.start, columns].max() >= low
+    down = rows.stop < height and found[rows.stop - 1, columns].max() >= low
+    left = columns.start > 0 and found[rows, columns.start].max() >= low
+    right = columns.stop < width and found[rows, columns.stop - 1].max() >= low
+    return (
+        slice(max(0, rows.start - up * _GROWS_PX), min(height, rows.stop + down * _GROWS_PX)),
+        slice(max(0, columns.start - left * _GROWS_PX), min(width, columns.stop + right * _GROWS_PX)),
+    )
 
 
 @compiled

@@ -22,6 +22,7 @@ from capture.backgrounds.background import (
     noise_over,
     steadied,
 )
+from capture.backgrounds.evidence import Evidence
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
 from capture.recordings.recording import Footage
@@ -125,20 +126,20 @@ class CameraModel:
         if isinstance(self.model, FollowingModel):
             now = self.model.now()
             light = now.light(image)
-            mask = self._differing(image, now, light)
+            mask, _ = self._differing(image, now, light)
             self.model.follow(image, mask, light)
             return mask
         if isinstance(self.model, PlateModel):
-            return self._differing(image, self.model, self.model.light(image))
-        return silhouette_of(self._moving(self.model.evidence(image)), self.cleaning)
+            return self._differing(image, self.model, self.model.light(image))[0]
+        return silhouette_of(self.model.evidence(image), self.cleaning)
 
     def silhouette_and_doubt(self, image: Bytes) -> tuple[Bools, Doubt | None]:
         """Return the silhouette (H, W) in an image as `silhouette` does, and what may be missing from it as `doubt`."""
         if not isinstance(self.model, PlateModel):
             return self.silhouette(image), None
         light = self.model.light(image)
-        mask = self._differing(image, self.model, light)
-        return mask, doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate")
+        mask, known = self._differing(image, self.model, light)
+        return mask, doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate", known=known)
 
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
@@ -146,20 +147,25 @@ class CameraModel:
             return None
         return doubt_of(image, mask, self.model, self.cleaning, apart=self.name != "plate")
 
-    def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> Bools:
-        """Return the silhouette of what differs from a background."""
-        mask = silhouette_of(self._moving(model.evidence_of(image, light, self.cleaning)), self.cleaning)
+    def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> tuple[Bools, Evidence | None]:
+        """Return the silhouette of what differs from a background, and what was measured if that has one look."""
+        if model.states:
+            known, here, evidence = None, np.s_[:, :], model.evidence_in(image, None, light)
+        else:
+            known = model.evidence_of(image, light, self.cleaning)
+            here, evidence = known.rectangle(), known.shaded
+        mask = np.zeros(evidence.shape, dtype=bool)
+        if evidence[here].size:
+            moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])
+            mask[here] = silhouette_of(moving, self.cleaning)
         if model.shadow_floor < 1.0:
-            mask = self._without_false_shadows(image, model, mask, light)
-        return half_way_edge(mask, matched_channels(image, model.background), model.background.centre, light)
+            mask = self._without_false_shadows(image, model, mask, light, known)
+        mask = half_way_edge(mask, matched_channels(image, model.background), model.background.centre, light)
+        return mask, known
 
-    def _moving(self, evidence: Bytes) -> Bytes:
-        """Take still parts out of the evidence, in place."""
-        if self.still is not None:
-            evidence[self.still] = 0
-        return evidence
-
-    def _without_false_shadows(self, image: Bytes, model: PlateModel, mask: Bools, light: Floats) -> Bools:
+    def _without_false_shadows(
+        self, image: Bytes, model: PlateModel, mask: Bools, light: Floats, known: Evidence | None
+    ) -> Bools:
         """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow."""
         x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
         if w == 0:
@@ -169,7 +175,7 @@ class CameraModel:
         runs, holes = holes_of(here, _FALSE_SHADOW * float(np.count_nonzero(here)))
         if len(holes) == 0:
             return mask
-        plain = replace(model, shadow_floor=1.0, highlight=1.0).evidence_in(image, window, light)
+        _, plain = model.both_in(image, window, light, known)
         for hole in holes:
             inside = runs.drawn(runs.part == hole)
             if np.median(plain[inside]) >= self.cleaning.high * SCALE:

@@ -54,19 +54,26 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
 def _drop(mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles) -> None:
     """Take the pixels of its rim out of a mask that are nearer to the ground than to what is inner within ``reach``."""
     height, width, channels = image.shape
-    for y in range(height):
-        for x in range(width):
-            if rim[y, x] == 0:
+    flat = rim.ravel()
+    whole = len(flat) // 8
+    words = flat[: 8 * whole].view(np.uint64)
+    for eighth in range(-(-len(flat) // 8)):
+        if eighth < whole and words[eighth] == 0:
+            continue  # eight pixels at a time: few are of the rim
+        for n in range(8 * eighth, min(len(flat), 8 * eighth + 8)):
+            if flat[n] == 0:
                 continue
+            y = n // width
+            x = n - y * width
             inside = y >= reach and y < height - reach and x >= reach and x < width - reach
             power, part = np.float32(0.0), np.float32(0.0)
             for c in range(channels):
                 told, total = 0, 0
                 for dy in range(-reach, reach + 1):
                     # Beyond the picture it is as mirrored at its outermost pixels.
-                    v = y + dy if inside else _mirrored(y + dy, height)
+                    v = np.uintp(y + dy if inside else _mirrored(y + dy, height))
                     for dx in range(-reach, reach + 1):
-                        u = x + dx if inside else _mirrored(x + dx, width)
+                        u = np.uintp(x + dx if inside else _mirrored(x + dx, width))
                         told += int(inner[v, u])
                         total += int(inner[v, u]) * int(image[v, u, c])
                 if told == 0:

@@ -117,9 +117,7 @@ def _divide(
             product[y], redness[y], noise[y] = ratio[::channels], np.float32(1.0), sigma[::channels]
 
 
-def _hats(
-    values: Singles, body: Bools, radius: int, at: tuple[NDArray[np.intp], ...]
-) -> tuple[Singles, Singles]:
+def _hats(values: Singles, body: Bools, radius: int, at: tuple[NDArray[np.intp], ...]) -> tuple[Singles, Singles]:
     """Return (n,) by how much logarithms are above and below what is left of them without thin parts, the body apart.
 
     They are those of values (h, w), at some of their pixels.

@@ -16,6 +16,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
+from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 from capture.silhouettes.views.lines_of_sight import Others, Scene, lines_that_meet
 
@@ -122,10 +123,17 @@ def _grid(mask: Bools) -> tuple[Bools, tuple[int, int]]:
 def _kept(mask: Bools, met: Bools, corner: tuple[int, int]) -> Bools:
     """Return the mask where it is within two pixels of one of the grid that is confirmed: its edge is the image's."""
     top, left = corner
-    grown = cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8))
-    room = np.repeat(np.repeat(grown, _STRIDE, 0), _STRIDE, 1)
+    grown = cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
     out = np.zeros_like(mask)
-    height, width = min(room.shape[0], mask.shape[0] - top), min(room.shape[1], mask.shape[1] - left)
-    window = (slice(top, top + height), slice(left, left + width))
-    out[window] = mask[window] & room[:height, :width].view(np.bool_)
+    _fill(mask[top:, left:], grown, out[top:, left:])
     return out
+
+
+@compiled
+def _fill(mask: Bools, grown: Bools, out: Bools) -> None:
+    """Copy a mask (h, w) where a grid of every second pixel is set."""
+    height, width = min(mask.shape[0], _STRIDE * grown.shape[0]), min(mask.shape[1], _STRIDE * grown.shape[1])
+    for y in range(height):
+        row, own, kept = grown[y // _STRIDE], mask[y], out[y]
+        for x in range(width):
+            kept[x] = own[x] & row[x // _STRIDE]

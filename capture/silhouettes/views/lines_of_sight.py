@@ -16,9 +16,6 @@ import numpy as np
 from calibration.cameras.camera import Camera
 from calibration.cameras.camera_row import (
     CENTRE,
-    CENTRE_X,
-    CENTRE_Y,
-    CENTRE_Z,
     CX,
     CY,
     FX,
@@ -44,7 +41,6 @@ from calibration.cameras.camera_row import (
     SKEW,
     TAU_Y,
     TX,
-    TY,
     TZ,
 )
 from calibration.cameras.projection import project_point
@@ -74,6 +70,15 @@ class PackedViews(NamedTuple):
     away: Singles
     layout: Ints
     gains: Floats
+
+
+class Line(NamedTuple):
+    """A line of sight, and (C, 3) where it begins and goes in the axes of all cameras."""
+
+    origin: Floats
+    direction: Floats
+    starts: Floats
+    headings: Floats
 
 
 class Others(NamedTuple):
@@ -210,52 +215,62 @@ def lines_that_meet(
 
 
 @compiled
-def _projected(row: Floats, plain: int, x: float, y: float, z: float) -> tuple[float, float]:
-    """Project a point as `project_point` does; lenses without the rarer terms (``plain``) at a third of the cost."""
-    if plain == 0:
-        return project_point(row, x, y, z)
-    depth = row[R20] * x + row[R21] * y + row[R22] * z + row[TZ]
-    a = (row[R00] * x + row[R01] * y + row[R02] * z + row[TX]) / depth
-    b = (row[R10] * x + row[R11] * y + row[R12] * z + row[TY]) / depth
+def _projected(rows: Floats, view: int, x: float, y: float, z: float) -> tuple[float, float]:
+    """Project a point in the axes of one of some cameras, a lens without the rarer terms, as `project_point` does."""
+    a, b = x / z, y / z
     r2 = a * a + b * b
-    if depth <= 0 or r2 > row[LIMIT]:
+    if z <= 0 or r2 > rows[view, LIMIT]:
         return np.nan, np.nan
-    radial = 1 + r2 * (row[K1] + r2 * (row[K2] + r2 * row[K3]))
-    p1, p2 = row[P1], row[P2]
+    radial = 1 + r2 * (rows[view, K1] + r2 * (rows[view, K2] + r2 * rows[view, K3]))
+    p1, p2 = rows[view, P1], rows[view, P2]
     xd = a * radial + 2 * p1 * a * b + p2 * (r2 + 2 * a * a)
     yd = b * radial + p1 * (r2 + 2 * b * b) + 2 * p2 * a * b
-    return row[FX] * xd + row[SKEW] * yd + row[CX], row[FY] * yd + row[CY]
+    return rows[view, FX] * xd + rows[view, SKEW] * yd + rows[view, CX], rows[view, FY] * yd + rows[view, CY]
 
 
 @compiled
-def _room(point: Floats, d: Floats, own: int, ask: Ints, views: PackedViews, others: Others) -> float:
+def _turn(rows: Floats, v: Floats, out: Floats) -> None:
+    """Turn a direction into the axes (C, 3) of cameras."""
+    for n in range(len(rows)):
+        out[n, 0] = rows[n, R00] * v[0] + rows[n, R01] * v[1] + rows[n, R02] * v[2]
+        out[n, 1] = rows[n, R10] * v[0] + rows[n, R11] * v[1] + rows[n, R12] * v[2]
+        out[n, 2] = rows[n, R20] * v[0] + rows[n, R21] * v[1] + rows[n, R22] * v[2]
+
+
+@compiled
+def _room(depth: float, line: Line, own: int, ask: Ints, side: int, views: PackedViews, others: Others) -> float:
     """Return how many mm a point can move at least along a line before it belongs to the hull of the other views.
 
-    0: it may belong to it within any step; negative: it does. ``own``: the view whose line it is, of direction ``d``.
-    Views are asked until enough have it outside, the two of ``ask`` first; those two are put there for the next point.
+    0: it may belong to it within any step; negative: it does. ``own``: the view whose line it is. Views are asked until
+    enough have it outside, the two of ``ask`` (2, 2) at ``side`` first; those two are put there for the next point.
     """
-    x, y, z = point[0], point[1], point[2]
     inside, outside = 0, 0
     least = np.inf
-    early, late = ask[0], ask[1]
+    early, late = ask[side, 0], ask[side, 1]
+    starts, layout = line.starts, views.layout  # no rows of these: each would be counted where it is used
     for turn in range(views.rows.shape[0] + 2):
         view = early if turn == 0 else late if turn == 1 else turn - 2
         if view == own or (turn == 1 and late == early) or (turn > 1 and view in (early, late)):
             continue
-        row, place = views.rows[view], views.layout[view]
-        u, v = _projected(row, place[8], x, y, z)
+        a, b, c = line.headings[view, 0], line.headings[view, 1], line.headings[view, 2]
+        x, y, z = starts[view, 0] + depth * a, starts[view, 1] + depth * b, starts[view, 2] + depth * c
+        if layout[view, 8] == 1:
+            u, v = _projected(views.rows, view, x, y, z)
+        else:
+            o, d = line.origin, line.direction
+            u, v = project_point(views.rows[view], o[0] + depth * d[0], o[1] + depth * d[1], o[2] + depth * d[2])
         away = 0.0
         # A point behind a camera, or far outside its image, has no pixel.
-        if not (u >= -0.5 and v >= -0.5 and u < place[5] - 0.5 and v < place[6] - 0.5):
-            if place[7] == 0 or not (np.isfinite(u) and np.isfinite(v)):
+        if not (u >= -0.5 and v >= -0.5 and u < layout[view, 5] - 0.5 and v < layout[view, 6] - 0.5):
+            if layout[view, 7] == 0 or not (np.isfinite(u) and np.isfinite(v)):
                 continue
             away = 1e-6
-        column, line = u - place[3], v - place[4]
-        beside = max(max(-column, column - (place[1] - 1)), max(-line, line - (place[2] - 1)))
-        if beside >= 0.5 or place[1] == 0:
+        column, row_of = u - layout[view, 3], v - layout[view, 4]
+        beside = max(max(-column, column - (layout[view, 1] - 1)), max(-row_of, row_of - (layout[view, 2] - 1)))
+        if beside >= 0.5 or layout[view, 1] == 0:
             away = max(away, max(beside - 0.5, 1e-6))
         elif away == 0.0:
-            n = place[0] + int(np.floor(line + 0.5)) * place[1] + int(np.floor(column + 0.5))
+            n = layout[view, 0] + int(np.floor(row_of + 0.5)) * layout[view, 1] + int(np.floor(column + 0.5))
             away = _SURE * views.away[n]
         if away == 0.0:
             inside += 1
@@ -263,14 +278,12 @@ def _room(point: Floats, d: Floats, own: int, ask: Ints, views: PackedViews, oth
         # A camera sees the point move by its gain times the angle: as fast as it would move across the line of sight
         # at this distance, times the sine between the lines, and faster as it comes nearer. Pixels are as large as
         # one, and half of it may be missing.
-        free = max(away - 1.0, 0.0)
-        a, b, c = x - row[CENTRE_X], y - row[CENTRE_Y], z - row[CENTRE_Z]
-        square = a * a + b * b + c * c
-        along = a * d[0] + b * d[1] + c * d[2]
+        square = x * x + y * y + z * z
+        along = x * a + y * b + z * c
         across = np.sqrt(max(square - along * along, 1e-6 * square))
-        move = square * free / (views.gains[view] * across)
-        least = min(least, move / (1.0 + 2.0 * move / np.sqrt(square)))
-        ask[min(outside, 1)] = view
+        free, far = square * max(away - 1.0, 0.0), np.sqrt(square)
+        least = min(least, free * far / (views.gains[view] * across * far + 2.0 * free))
+        ask[side, min(outside, 1)] = view
         outside += 1
         if outside > others.tolerated:
             return float(least)  # one of those must come inside first
@@ -296,7 +309,11 @@ def _follow(
     # From which level on it is known whether a line meets the hull; and how far away, if it does.
     known, depths = np.zeros(asked.shape, np.int8), np.empty(asked.shape, np.float32)
     last, ask = -1.0, np.zeros((2, 2), np.int64)
-    d, point, ends = np.empty(3), np.empty(3), np.empty(2)
+    d, ends = np.empty(3), np.empty(2)
+    starts, headings = np.empty((len(views.rows), 3)), np.empty((len(views.rows), 3))
+    line = Line(origin, d, starts, headings)
+    _turn(views.rows, origin, starts)
+    starts += views.rows[:, TX : TZ + 1]
     while level >= 1:
         for row in range(0, height, level):
             for column in range(0, width, level):
@@ -323,6 +340,7 @@ def _follow(
                         far = -1.0
                 if not far < np.inf:  # a lens has no line there
                     continue
+                _turn(views.rows, d, headings)
                 # From where a neighbour met the hull to both sides in turn.
                 ends[0] = ends[1] = guess if near < guess < far else 0.5 * (near + far)
                 for turn in range(2 * (int(max(far - near, 0.0) / step) + 1)):
@@ -330,9 +348,7 @@ def _follow(
                     depth = ends[side]
                     if (depth > far) if side == 0 else (depth < near):
                         continue
-                    for axis in range(3):
-                        point[axis] = origin[axis] + depth * d[axis]
-                    room = _room(point, d, own, ask[side], views, others)
+                    room = _room(depth, line, own, ask, side, views, others)
                     if room < 0:
                         met[row, column] = True
                         depths[row, column] = last = depth

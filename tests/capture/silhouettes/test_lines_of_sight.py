@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera_row import ROTATION, TRANSLATION
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
 from capture.silhouettes.views.lines_of_sight import Others, Scene, _projected, lines_that_meet
@@ -59,7 +60,8 @@ def test_plain_lenses_are_projected_as_all_others(rng: np.random.Generator) -> N
     for coefficients in ((), (-0.2, 0.06, 0.001, -0.002), (-0.2, 0.06, 0.001, -0.002, 0.01)):
         row = bent(RIG[0], coefficients).packed()
         for point in rng.uniform(-600, 600, (200, 3)):
-            np.testing.assert_allclose(_projected(row, 1, *point), project_point(row, *point), rtol=1e-12)
+            own = row[ROTATION].reshape(3, 3) @ point + row[TRANSLATION]
+            np.testing.assert_allclose(_projected(row[None], 0, *own), project_point(row, *point), rtol=1e-9)
     rational = Rig(tuple(bent(view, (-0.2, 0.06, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0)) for view in RIG))
     masks = [ball(view, (0, 0, 40)) for view in rational]
     assert not Scene.of(masks, rational).packed(masks, 1).layout[:, 8].any()
