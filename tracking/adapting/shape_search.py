@@ -72,7 +72,8 @@ class Adaptation:
         fitted, held: frames that the shape was estimated from, and those that decided.
         before, after: mean overlap in the frames held out, with the plain and with the new body; NaN where untried.
         why: why the plain body stays; empty where it does not.
-        found: where the subject was known, with the body kept.
+        found: where the subject is in the frames looked at, with the body kept; ``lead`` is NaN where no rival was
+            looked for.
         sigma: 1 sigma of the logarithms (K,), lengths first.
         skin: (V,) how far out the vertices of the outline template lie, mm; None where the body's own was kept.
     """
@@ -164,7 +165,8 @@ def adapt_shape(
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
     subject = shaped.subject if out is None else skin_moved(shaped.subject, out)
-    found = (replace(item, pose=ends[item.frame].pose, latent=ends[item.frame].latent) for item in known)
+    leads = {item.frame: item.lead for item in known}
+    found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
 
 

@@ -2,24 +2,28 @@
 
 A heading turned round or a head on its side explains one frame almost as well as the truth; a few frames on, the motion
 tells. So the rival is followed both ways until it meets the poses known, or has been worse for a while; of what it went
-through, the stretch with the greatest gain in score takes their place.
+through, the stretch with the greatest gain in score takes their place. Where the poses known jump from one frame to the
+next, one side of the jump is wrong (arms that changed sides, say, and came back): each side is followed into the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 
-__all__ = ["follow_rival"]
+__all__ = ["follow_across_jumps", "follow_rival"]
 
 MET = 15.0
 """A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
 PATIENCE = 12
 """Frames over which a rival may be worse on average before it is given up."""
+JUMP = 60.0
+"""Change of a quad's displacement from one frame to the next that is a jump, thousandths of the size."""
 
 
 def follow_rival(
@@ -56,6 +60,46 @@ def follow_rival(
             for index, fit, _ in path[: _best_prefix([gain for _, _, gain in path])[0]]:
                 fits[index] = fit
     return float(np.mean(gains))
+
+
+def follow_across_jumps(
+    solver: FrameSolver, observe: Callable[[int], Observation], fits: list[FrameFit | None]
+) -> bool:
+    """Follow both sides of every jump into the other, and keep what is better; say whether anything changed.
+
+    Args:
+        solver: of the sequence.
+        observe: gives the silhouettes of a frame.
+        fits: what is known; changed where a side of a jump explains the frames of the other better.
+    """
+    changed = False
+    for before in _jumps(fits, JUMP * solver.unit):
+        for here, there in ((before, before + 1), (before + 1, before)):
+            known, other = fits[here], fits[there]
+            assert known is not None and other is not None
+            rival = solver.fit(observe(here), other.pose, other.latent, latent_steps=False)
+            if rival.pose.distance(known.pose) < MET * solver.unit:
+                continue
+            follow_rival(solver, observe, fits, here, rival)
+            if fits[here] is rival:
+                changed = True
+                break
+    return changed
+
+
+def _jumps(fits: list[FrameFit | None], far: float) -> list[int]:
+    """Frames after which a quad's displacement differs by more than ``far``, mm, from those before and after it."""
+    centres = [None if fit is None else fit.pose.centres for fit in fits]
+    steps = [None if a is None or b is None else b - a for a, b in pairwise(centres)]
+    jumps = []
+    for index, step in enumerate(steps):
+        beside = [steps[k] for k in (index - 1, index + 1) if 0 <= k < len(steps)]
+        known = [other for other in beside if other is not None]
+        if step is not None and known:
+            away = np.linalg.norm(step - np.mean(known, axis=0), axis=1).max()
+            if away > far and all(np.abs(other).max() < np.abs(step).max() for other in known):
+                jumps.append(index)
+    return jumps
 
 
 def _followed(

@@ -39,12 +39,14 @@ class TrackedLimbs:
         trust, reason: (n, L) codes.
         joint_trust: (n, J) the worst of the limbs that a joint depends on.
         joint_doubt: (n, J) what their doubt adds to the joint's sigma, mm.
+        views: (n,) cameras that saw the subject; NaN where the file does not say.
     """
 
     trust: Ints
     reason: Ints
     joint_trust: Ints
     joint_doubt: Floats
+    views: Floats
 
 
 class TrackedPoints:
@@ -109,12 +111,15 @@ class TrackedPoints:
         with open_track(self._path) as file:
             trust, reason, doubt = file.limb_trust(frames), file.limb_reason(frames), file.limb_sigma(frames)
             names, rows = file.limb_joints
+            overlap = file.overlap(frames)
         # A skeleton of other joints than the subject's own: those that are not known depend on all limbs.
         depends = np.array(
             [rows[names.index(name)] if name in names else np.ones(rows.shape[1], bool) for name in joints]
         )
         worst = np.where(depends[None], trust[:, None, :], 0).max(axis=2)
-        return TrackedLimbs(trust, reason, worst, np.where(depends[None], doubt[:, None, :], 0.0).max(axis=2))
+        doubts = np.where(depends[None], doubt[:, None, :], 0.0).max(axis=2)
+        views = np.full(len(trust), np.nan) if overlap is None else np.isfinite(overlap).sum(axis=1).astype(float)
+        return TrackedLimbs(trust, reason, worst, doubts, views)
 
     def seen(self) -> Ints:
         """Return (T,) how many points each frame has."""

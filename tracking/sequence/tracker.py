@@ -9,7 +9,7 @@ where images are given, and what still fits badly is marked, not invented.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from tracking.points.placing import Placed, place_points, without_wrong
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
-from tracking.sequence.rivals import follow_rival
+from tracking.sequence.rivals import follow_across_jumps, follow_rival
 from tracking.sequence.trust import Reason, Trust, judge_track
 from tracking.terms.points import PointTerm
 from tracking.terms.texture import bind_tracks
@@ -41,6 +41,8 @@ __all__ = ["Track", "Tracker", "TrackerSettings"]
 
 SOME = 24
 """Frames in which names of 2D points are looked at: those that are mostly wrong there have no say."""
+DIFFERS = 50.0
+"""Mean distance of the quads from which on two poses of a frame are rivals, thousandths of the size."""
 LAST_STEPS, MAY_FALL = 4, 0.02
 """Steps of the fit after marked points were placed, and by how much the overlap may fall for their sake."""
 
@@ -166,6 +168,7 @@ class Tracker:
         *,
         start: int | None = None,
         guess: tuple[QuadPose, Floats] | None = None,
+        others: Mapping[int, tuple[QuadPose, Floats]] | None = None,
         texture: FeatureTracks | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Track:
@@ -176,6 +179,7 @@ class Tracker:
             frames: length of the sequence.
             start: frame to start at, None to choose the first good one.
             guess: quads and latent point in the start frame, from elsewhere; None to look for the subject.
+            others: the same in other frames, each found for itself: where the track differs, they are followed too.
             texture: marks followed through the images of the same frames and cameras; None where there are no images.
             on_progress: called with frames done and in all.
 
@@ -185,7 +189,7 @@ class Tracker:
         # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
         # itself on a busy machine; the compiled kernels use the cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return self._track(observe, frames, start, guess, texture, on_progress)
+            return self._track(observe, frames, start, guess, others or {}, texture, on_progress)
 
     def _track(
         self,
@@ -193,6 +197,7 @@ class Tracker:
         frames: int,
         start: int | None,
         guess: tuple[QuadPose, Floats] | None,
+        others: Mapping[int, tuple[QuadPose, Floats]],
         texture: FeatureTracks | None,
         on_progress: Callable[[int, int], None] | None,
     ) -> Track:
@@ -230,9 +235,11 @@ class Tracker:
                 frame += way
         if self.settings.restarts:
             lead = min(lead, self._look_again(observe, fits, first, lead))
+            self._compare(observe, fits, others)
             for _ in range(self.settings.repair_sweeps):
                 if not self._repair(observe, fits):
                     break
+            follow_across_jumps(self.solver, observe, fits)
         if self.solver.points is not None:
             observe = self._place_points(self.solver.points, observe, fits)
         if texture is not None and len(texture):
@@ -324,11 +331,25 @@ class Tracker:
             if known is None or abs(frame - first) < 10:
                 continue
             found = self._found(observe(frame))[0]
-            if found.pose.distance(known.pose) < 50.0 * unit:
+            if found.pose.distance(known.pose) < DIFFERS * unit:
                 continue
             kept = follow_rival(self.solver, observe, fits, frame, found)
             least = min(least, abs(kept))
         return least
+
+    def _compare(
+        self,
+        observe: Callable[[int], Observation],
+        fits: list[FrameFit | None],
+        others: Mapping[int, tuple[QuadPose, Floats]],
+    ) -> None:
+        """Follow what was found in other frames by themselves, where the track says something else there."""
+        for frame, guess in others.items():
+            known = fits[frame]
+            if known is not None and known.pose.distance(guess[0]) > DIFFERS * self.solver.unit:
+                rival = self.solver.fit(observe(frame), *guess, latent_steps=False)
+                if known.pose.distance(rival.pose) > DIFFERS * self.solver.unit:
+                    follow_rival(self.solver, observe, fits, frame, rival)
 
     def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
         share = self.settings.velocity

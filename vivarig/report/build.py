@@ -160,6 +160,11 @@ def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None
     page.picture(
         quality_plot(findings, None if curves is None else curves.sigma), "quality of each stage over time", still=True
     )
+    if curves is not None:
+        page.note(
+            "Sigma is of errors beside a joint's constant offset: somebody else may say that the joint lies elsewhere in "
+            "the limb, throughout the recording, and sigma does not hold that distance."
+        )
     rows = []
     if findings.track is not None:
         words = findings.track.reasons

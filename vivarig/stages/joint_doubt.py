@@ -24,6 +24,9 @@ __all__ = ["torn_from_surface", "trust_by_joint", "with_model_error"]
 #: joint stands from where the surface carries it, in this frame and (root mean square) over the frames fitted together.
 #: Chosen with the strangers and six people of `benchmarks.other_people` in sight.
 SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.275, 0.42
+#: Views that those shares are for. What skeleton and surface part by is of the model, and hardly changes with more views;
+#: what it tells of the error falls with their number, to this power (the square of sigma: twice as much).
+USUAL_VIEWS, BY_VIEWS = 4.0, 0.25
 #: Share of the springs' sigma where the surface carries no joints.
 SPRINGS_ALONE = 0.6
 #: A joint further than this from where the surface carries it is doubtful, as a share of the skeleton's height.
@@ -54,8 +57,9 @@ def with_model_error(fit: SkeletonFit, limbs: TrackedLimbs | None, torn: Floats 
     if torn is None:
         own = (SPRINGS_ALONE * fit.sigma) ** 2
     else:
-        own = (SPRING_SIGMA * fit.sigma) ** 2 + TORN_NOW**2 * np.nan_to_num(torn) ** 2
-        own = own + TORN_OFTEN**2 * np.nanmean(torn**2, axis=0)
+        apart = TORN_NOW**2 * np.nan_to_num(torn) ** 2 + TORN_OFTEN**2 * np.nanmean(torn**2, axis=0)
+        views = np.clip(np.nan_to_num(limbs.views, nan=USUAL_VIEWS), 1.0, None)
+        own = (SPRING_SIGMA * fit.sigma) ** 2 + apart * ((USUAL_VIEWS / views) ** (2.0 * BY_VIEWS))[:, None]
     return replace(fit, sigma=np.sqrt(own + limbs.joint_doubt**2))
 
 

@@ -120,7 +120,12 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
         if not options.texture:
             return prepared
         _, solver = _solver_of(job, rig, prepared)
-        return replace(prepared, feet=learn_feet(_cameras(job, rig), masks, rig, solver, adaptation.found))
+        return replace(prepared, feet=learn_feet(_cameras(job, rig), masks, rig, solver, _sought(prepared)))
+
+
+def _sought(prepared: _Prepared) -> tuple[Found, ...]:
+    """Return where the subject was found among rivals, which says how sure that is."""
+    return tuple(one for one in prepared.found if np.isfinite(one.lead))
 
 
 def _seen_best(spans: Sequence[Span], look: Look) -> list[int]:
@@ -163,6 +168,11 @@ def work(job: Job, phase: str, span: Span) -> None:
                 len(wide),
                 start=frame - wide.first,
                 guess=None if known is None else (known.pose, known.latent),
+                others={
+                    one.frame - wide.first: (one.pose, one.latent)
+                    for one in job.prepared("track").found
+                    if wide.first <= one.frame < wide.stop and one.frame != frame
+                },
                 texture=_texture(job, masks, rig, wide),
                 on_progress=on_progress,
             )
@@ -181,7 +191,7 @@ def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
     asked = job.options(TrackOptions).start
     if asked is not None and span.first <= asked < span.stop:
         return int(asked), None
-    for known in job.prepared("track").found:
+    for known in _sought(job.prepared("track")):
         if span.first <= known.frame < span.stop:
             return known.frame, known
     middle = (span.first + span.stop - 1) / 2

@@ -26,8 +26,8 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.placement import Cut, enclose, quads_at_cuts
 from tracking.quads.template import Template
-from tracking.sequence.rivals import follow_rival
-from tracking.sequence.tracker import Tracker
+from tracking.sequence.rivals import follow_across_jumps, follow_rival
+from tracking.sequence.tracker import Tracker, TrackerSettings
 from tracking.sequence.trust import Reason, Trust, judge
 from tracking.terms.energy import System, prior_term
 from tracking.terms.pair_prior import fit_pair_prior
@@ -209,6 +209,35 @@ def test_a_heading_turned_round_is_taken_back_from_where_the_right_one_is_found(
     kept = list(fits)
     assert wrong is not None and follow_rival(solve, looks.__getitem__, fits, 3, wrong) < 0
     assert all(one is other for one, other in zip(fits, kept, strict=True))
+
+
+def test_the_right_side_of_a_jump_is_followed_into_the_wrong_one() -> None:
+    truth = [placed(bent(0.3 * np.sin(0.4 * t), 0.1), 0.02 * t, (3.0 * t, 0.0, 0.0)) for t in range(8)]
+    looks, solve = [seen(pose) for pose in truth], solver()
+    starts = [placed(bent(0.0, 0.0), 0.02 * t + (np.pi if t < 5 else 0.0), (3.0 * t, 0.0, 0.0)) for t in range(8)]
+    fits: list[FrameFit | None] = [
+        solve.fit(look, start, np.zeros(2)) for look, start in zip(looks, starts, strict=True)
+    ]
+    assert [error_mm(one.pose, pose) > 60.0 for one, pose in zip(fits, truth, strict=True) if one is not None] == (
+        [True] * 5 + [False] * 3
+    )
+    assert follow_across_jumps(solve, looks.__getitem__, fits)
+    for one, pose in zip(fits, truth, strict=True):
+        assert one is not None and error_mm(one.pose, pose) < 10.0
+    kept = list(fits)
+    assert not follow_across_jumps(solve, looks.__getitem__, fits), "where nothing jumps, nothing is tried"
+    assert all(one is other for one, other in zip(fits, kept, strict=True))
+
+
+def test_what_was_found_in_another_frame_takes_back_a_wrong_start() -> None:
+    truth = [placed(bent(0.3 * np.sin(0.4 * t), 0.1), 0.02 * t, (3.0 * t, 0.0, 0.0)) for t in range(6)]
+    looks = [seen(pose) for pose in truth]
+    wrong, right = (placed(bent(0.0, 0.0), yaw, (0.0, 0.0, 0.0)) for yaw in (np.pi, 0.08))
+    for others, most in (({}, np.inf), ({4: (right, np.zeros(2))}, 10.0)):
+        tracker = Tracker(solver(), rig(), settings=TrackerSettings(believed=0.0))
+        track = tracker.track(looks.__getitem__, 6, start=0, guess=(wrong, np.zeros(2)), others=others)
+        away = [error_mm(one.pose, pose) for one, pose in zip(track.fits, truth, strict=True) if one is not None]
+        assert max(away) < most and (most < np.inf or min(away) > 60.0)
 
 
 def test_tracking_nothing_is_refused() -> None:

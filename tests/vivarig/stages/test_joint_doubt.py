@@ -26,10 +26,10 @@ def fitted(*, ankle_off_mm: float = 0.0, lost: int | None = None) -> SkeletonFit
     return fit_skeleton(BODY, MARKERS.names, points, marker_set=MARKERS)
 
 
-def limbs() -> TrackedLimbs:
+def limbs(views: float = 4.0) -> TrackedLimbs:
     shape = FRAMES, len(BODY.joint_names)
     none = np.zeros((FRAMES, 1), np.int64)
-    return TrackedLimbs(none, none, np.zeros(shape, np.int64), np.zeros(shape))
+    return TrackedLimbs(none, none, np.zeros(shape, np.int64), np.zeros(shape), np.full(FRAMES, views))
 
 
 def test_where_skeleton_and_surface_part_the_joint_is_doubted() -> None:
@@ -47,6 +47,15 @@ def test_where_skeleton_and_surface_part_the_joint_is_doubted() -> None:
     assert sigmas[30.0][2, ankle] > sigmas[30.0][0, ankle] > sigmas[0.0][0, ankle], "once torn, less sure throughout"
 
 
+def test_the_more_cameras_the_surer_and_a_file_that_does_not_say_has_the_usual_number() -> None:
+    fit = fitted(ankle_off_mm=30.0)
+    torn = torn_from_surface(fit, MARKERS, BODY)
+    two, four, eight, unsaid = (with_model_error(fit, limbs(views), torn).sigma for views in (2.0, 4.0, 8.0, np.nan))
+    assert (eight < four).all() and (four < two).all() and (unsaid == four).all()
+    ankle = BODY.index("left_ankle")
+    assert 0.82 < eight[2, ankle] / four[2, ankle] < 0.9
+
+
 def test_a_frame_that_was_not_tracked_says_nothing_of_the_others() -> None:
     fit = fitted(lost=4)
     torn = torn_from_surface(fit, MARKERS, BODY)
@@ -59,5 +68,6 @@ def test_without_carried_joints_the_springs_alone_tell() -> None:
     segments = np.array([BODY.index(name) for name in markers.segments])
     fit = fit_skeleton(BODY, markers.names, BODY.forward(BODY.rest()).points(segments, markers.offsets))
     assert torn_from_surface(fit, markers, BODY) is None
-    one = TrackedLimbs(*(np.zeros((1, len(BODY.joint_names))) for _ in range(4)))  # type: ignore[arg-type]
+    none = np.zeros((1, len(BODY.joint_names)))
+    one = TrackedLimbs(*(none for _ in range(4)), views=np.full(1, 8.0))  # type: ignore[arg-type]
     np.testing.assert_allclose(with_model_error(fit, one, None).sigma, 0.6 * fit.sigma)
