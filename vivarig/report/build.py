@@ -162,8 +162,8 @@ def _quality_section(page: Page, findings: Findings, curves: MotionCurves | None
     )
     if curves is not None:
         page.note(
-            "Sigma is of errors beside a joint's constant offset: somebody else may say that the joint lies elsewhere in "
-            "the limb, throughout the recording, and sigma does not hold that distance."
+            "Sigma is of errors beside a joint's constant offset: others may say that the joint lies elsewhere in the "
+            "limb, throughout the recording, and sigma does not hold that distance."
         )
     rows = []
     if findings.track is not None:

@@ -24,8 +24,8 @@ __all__ = ["torn_from_surface", "trust_by_joint", "with_model_error"]
 #: joint stands from where the surface carries it, in this frame and (root mean square) over the frames fitted together.
 #: Chosen with the strangers and six people of `benchmarks.other_people` in sight.
 SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.275, 0.42
-#: Views that those shares are for. What skeleton and surface part by is of the model, and hardly changes with more views;
-#: what it tells of the error falls with their number, to this power (the square of sigma: twice as much).
+#: Views that those shares are for, and the power with which what they tell of the error falls with the number of views:
+#: how far skeleton and surface part is a matter of the model, and hardly changes with more views.
 USUAL_VIEWS, BY_VIEWS = 4.0, 0.25
 #: Share of the springs' sigma where the surface carries no joints.
 SPRINGS_ALONE = 0.6

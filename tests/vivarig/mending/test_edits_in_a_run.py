@@ -108,6 +108,7 @@ def test_a_camera_left_out_and_a_limb_said_to_be_lost(finished: Path, copy: Path
     assert main(["report", str(copy)]) == 0
     page = (copy / "results" / "report.html").read_text()
     assert "behind the wheel" in page and f"{names[1]} left out" in page and "somebody who looked said so" in page
+    assert "constant offset" in page, "what sigma leaves out"
 
 
 def test_what_is_wrong_with_an_edit_is_told_in_one_line(copy: Path) -> None:
