@@ -33,11 +33,15 @@ from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.rivals import follow_across_jumps, follow_rival
+from tracking.sequence.steadiness import steadiness
 from tracking.sequence.trust import Reason, Trust, judge_track
 from tracking.terms.points import PointTerm
 from tracking.terms.texture import bind_tracks
 
 __all__ = ["Track", "Tracker", "TrackerSettings"]
+
+NO_MARKS = FeatureTracks(*(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)))
+"""Of a sequence without images."""
 
 SOME = 24
 """Frames in which names of 2D points are looked at: those that are mostly wrong there have no say."""
@@ -57,8 +61,9 @@ class TrackerSettings:
         restart: fall that makes it try training poses.
         search: fall that makes it look for the subject anew, with any heading.
         repair_sweeps: passes over badly fitted frames from both neighbours.
-        smooth_sweeps: passes that pull each frame to the middle of its neighbours.
-        smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad.
+        smooth_sweeps: passes that pull all frames to the middle of their neighbours.
+        smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad, where the
+            sequence is too short to tell (`tracking.sequence.steadiness`).
         mark_gate: a mark of the texture that lies further from its spot in one frame is of something else there,
             thousandths.
         mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
@@ -242,12 +247,7 @@ class Tracker:
             follow_across_jumps(self.solver, observe, fits)
         if self.solver.points is not None:
             observe = self._place_points(self.solver.points, observe, fits)
-        if texture is not None and len(texture):
-            for _ in range(max(self.settings.smooth_sweeps, 1)):
-                self._join(observe, fits, texture)
-        else:
-            for _ in range(self.settings.smooth_sweeps):
-                self._smooth(observe, fits)
+        self._steady(observe, fits, NO_MARKS if texture is None else texture)
         return self._collect(observe, fits, first, lead)
 
     def _start(
@@ -413,30 +413,29 @@ class Tracker:
                     fits[frame] = trial
         return look
 
-    def _smooth(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> None:
-        """Fit each frame again with a pull to the middle of its neighbours, where all three fit well."""
-        here = fits[0] if fits else None
-        for frame in range(1, len(fits) - 1):
-            # All three as they were before this pass.
-            before, here, after = here, fits[frame], fits[frame + 1]
-            if before is None or here is None or after is None:
-                continue
-            middle = _middle(before.pose, after.pose)
-            trial = self.solver.fit(
-                observe(frame),
-                here.pose,
-                here.latent,
-                latent_steps=False,
-                predicted=middle,
-                predict_shift=self.settings.smooth_shift,
-                predict_turn=self.settings.smooth_turn,
-                last_steps=2,
-            )
-            if trial.agreement > here.agreement - 0.01:
-                fits[frame] = trial
+    def _steady(
+        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], texture: FeatureTracks
+    ) -> None:
+        """Pull all frames to the middle of their neighbours, as strongly as the sequence tells, and to common marks.
 
-    def _join(self, observe: Callable[[int], Observation], fits: list[FrameFit | None], texture: FeatureTracks) -> None:
-        """Step all frames at once, with the marks that they see in common and the pull to their neighbours' middle."""
+        Where fits err by more than their energy knows, a second step brings as much again.
+        """
+        settings = self.settings
+        told = steadiness(fits, [_bend(fits, frame) for frame in range(len(fits))])
+        pull = np.repeat([settings.smooth_turn, settings.smooth_shift * self.solver.unit], 3)
+        pull = np.tile(pull, len(self.solver.cage_rig.quads)) if told is None else told.pull
+        sweeps = settings.smooth_sweeps * (2 if told is not None and told.noisy else 1)
+        for _ in range(max(sweeps, min(len(texture), 1))):
+            self._join(observe, fits, texture, pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull)))
+
+    def _join(
+        self,
+        observe: Callable[[int], Observation],
+        fits: list[FrameFit | None],
+        texture: FeatureTracks,
+        weight: Floats,
+    ) -> None:
+        """Step all frames at once, with the marks that they see in common and a pull to their neighbours' middle."""
         solver, settings = self.solver, self.settings
         known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
 
@@ -449,17 +448,9 @@ class Tracker:
         )
         blocks, told = [], []
         for frame, fit in known:
-            beside = [fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1)]
-            bend = None
-            if beside[0] is not None and beside[1] is not None:
-                bend = _away(fit.pose, _middle(beside[0].pose, beside[1].pose))
-            block, described = solver.block(observe(frame), fit, marks.at(frame), bend)
+            block, described = solver.block(observe(frame), fit, marks.at(frame), _bend(fits, frame))
             blocks.append(block)
             told.append(described)
-        pull = np.tile(
-            np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3), len(solver.cage_rig.quads)
-        )
-        weight = pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull))
         steps = joint_step(
             blocks, marks.held(settings.mark_hold * solver.unit, settings.mark_lift * solver.unit), weight
         )
@@ -504,6 +495,15 @@ class Tracker:
         marks = [observe(frame).sightings for frame in range(count)]
         shape = next((seen.status.shape for seen in marks if seen is not None), (0, 0))
         return np.array([np.zeros(shape, np.int64) if seen is None else seen.status for seen in marks])
+
+
+def _bend(fits: list[FrameFit | None], frame: int) -> Floats | None:
+    """(6 Q,) how far a frame lies from the middle of those beside it, rad and mm; None where one is missing."""
+    here = fits[frame]
+    before, after = (fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1))
+    if here is None or before is None or after is None:
+        return None
+    return _away(here.pose, _middle(before.pose, after.pose))
 
 
 def _away(pose: QuadPose, other: QuadPose) -> Floats:
