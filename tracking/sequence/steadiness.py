@@ -1,4 +1,4 @@
-"""How strongly the frames of a sequence are to be pulled to the middle of their neighbours, told by the sequence itself.
+"""How strongly frames of a sequence are pulled to the middle of their neighbours, told by the sequence itself.
 
 A frame lies beside the middle of its neighbours for two reasons: the body is accelerated, which goes on from frame to
 frame, and its fit errs, anew in each. The second makes successive distances alternate: with motion of variance q that
