@@ -40,7 +40,8 @@ from tracking.terms.texture import bind_tracks
 
 __all__ = ["Track", "Tracker", "TrackerSettings"]
 
-NO_MARKS = FeatureTracks(*(np.zeros(0, np.int64) for _ in range(3)), np.zeros((0, 2)))
+_NONE = np.zeros(0, np.int64)
+NO_MARKS = FeatureTracks(_NONE, _NONE, _NONE, np.zeros((0, 2)))
 """Of a sequence without images."""
 
 SOME = 24
