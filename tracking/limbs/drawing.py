@@ -13,7 +13,7 @@ from calibration.foundation.compiled import compiled
 from tracking.observations.contours import View
 from tracking.observations.rasteriser import Layers, fill_layers
 
-__all__ = ["Canvas", "ViewDrawing", "carried", "drawn", "judged", "point_values", "projected"]
+__all__ = ["Canvas", "ViewDrawing", "carried", "drawn", "judged", "point_values", "projected", "unexplained"]
 
 SMALL = 220
 """Pixels across the drawing of a view, at most."""
@@ -131,6 +131,21 @@ def judged(drawing: ViewDrawing, count: int, tolerance: float) -> tuple[Floats, 
         _put_down(drawing.limbs, canvas.mask, away, labels, near, missing)
     size = np.where(areas > 0, areas, np.nan)
     return outside / size, missing / size, apart / size
+
+
+def unexplained(drawing: ViewDrawing, tolerance: float) -> tuple[Floats, Ints]:
+    """Return the full pixels (n, 2) of silhouette that no limb explains, and the limb (n,) that each is put down to."""
+    canvas = drawing.canvas
+    bare = (drawing.limbs == 0).astype(np.uint8)
+    if bare.all():
+        return np.zeros((0, 2)), np.zeros(0, np.int64)
+    away, labels = cv2.distanceTransformWithLabels(bare, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
+    rows, columns = np.nonzero((canvas.mask > 0) & (away > tolerance * drawing.rate))
+    owner = np.zeros(bare.size + 1, np.int64)
+    drawn_at = np.nonzero(drawing.limbs)
+    owner[labels[drawn_at]] = np.log2(drawing.limbs[drawn_at]).astype(np.int64)  # the outermost limb: the highest bit
+    pixels = np.stack([canvas.left + canvas.step * (columns + 0.5), canvas.top + canvas.step * (rows + 0.5)], axis=1)
+    return pixels, owner[labels[rows, columns]]
 
 
 @compiled

@@ -15,6 +15,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import Limbs
+from tracking.limbs.confirming import borne_out
 from tracking.limbs.drawing import Canvas, ViewDrawing, drawn, judged, projected
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
@@ -150,6 +151,22 @@ class LimbEvidence:
             if drawing is not None:
                 outside[:, index], missing[:, index], apart[:, index] = judged(drawing, count, self._tolerance)
         return LimbSight(outside, missing, apart)
+
+    def borne_out(self, observation: Observation, pose: QuadPose, sight: LimbSight) -> LimbSight:
+        """Return what is seen of the limbs of a rodent, of what one view holds against them only what others bear out.
+
+        A person's limbs are large, and what one view says of them has been right.
+        """
+        posture = self.solver.posture
+        if posture is None or not (np.nan_to_num(sight.outside) + np.nan_to_num(sight.missing)).any():
+            return sight
+        sizes = np.array([view.size for view in observation.views], np.int64)
+        vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
+        empty, missing = borne_out(
+            self.draw(observation, pose), self.solver.camera_rows, sizes, vertices, self.of_vertex, posture.up,
+            self._tolerance,
+        )  # fmt: skip
+        return LimbSight(sight.outside * empty, sight.missing * missing, sight.apart)
 
     def outlines(self, observation: Observation, pose: QuadPose) -> tuple[Floats, Floats]:
         """(L,) root mean square of each limb's outline residuals, and uncertainty of its outer half, mm.

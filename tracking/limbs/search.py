@@ -23,7 +23,7 @@ from tracking.priors.prior import project_pose
 from tracking.quads.oriented_quads import QuadPose
 from tracking.terms.texture import match_pixels
 
-__all__ = ["LimbSearch"]
+__all__ = ["APART", "LimbSearch"]
 
 SHAPES, WAYS = 14, 16
 """Shapes of a limb tried, and directions at its root."""

@@ -20,7 +20,10 @@ from tracking.quads.oriented_quads import QuadPose
 __all__ = ["nodded", "pitch_lead", "roll_lead", "rolled"]
 
 TURNS = (0.35, 0.7, 1.05, -0.35, -0.7, -1.05)
-"""How far they are turned, rad."""
+"""How far a trunk is rolled, rad."""
+NODS = (0.7, 1.05, -0.7, -1.05)
+"""How far a head is nodded, rad: one that nods by less moves its nose by less than a tenth of the body, and what the
+template errs by tells no more (right heads of five recordings lead by 0.026 and more, a wrong one by 0.008)."""
 
 
 def roll_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
@@ -36,7 +39,7 @@ def roll_lead(solver: FrameSolver, posture: Posture, observation: Observation, f
 
 def pitch_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
     """The same for the head, nodded about its left and right."""
-    rivals = [nodded(posture, fit.pose, angle) for angle in TURNS]
+    rivals = [nodded(posture, fit.pose, angle) for angle in NODS]
     overlaps = solver.overlaps(observation, rivals)
     scores = [overlap - _looking(posture, pose) for overlap, pose in zip(overlaps, rivals, strict=True)]
     return fit.agreement - _looking(posture, fit.pose) - max(scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,11 +13,11 @@ from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
-from tracking.limbs.search import LimbSearch
+from tracking.limbs.search import APART, LimbSearch
 from tracking.limbs.turned_in_place import pitch_lead, roll_lead
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import TURN, limits_of
+from tracking.sequence.limb_trust import SINGLE, TURN, judge_limbs, limits_of
 
 __all__ = ["LimbMender", "better"]
 
@@ -61,8 +61,7 @@ class LimbMender:
         self.evidence = LimbEvidence(solver, limbs_of(solver.cage_rig.quads))
         self.search = LimbSearch(self.evidence)
         count = len(self.evidence.limbs)
-        limits = limits_of(self.evidence.limbs.names)
-        self._doubt, self._rough = limits.search * limits.doubt, limits.search * limits.rough
+        self._doubt, self._rough = limits_of(self.evidence.limbs.names).search
         posture = solver.posture
         self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -146,17 +145,33 @@ class LimbMender:
             if fit is None:
                 continue
             observation = observe(frame)
-            sight, seen = self._sight(observation, fit), self._seen(observation, fit)
+            seen = self._seen(observation, fit)
+            sight = self.evidence.borne_out(observation, fit.pose, self._sight(observation, fit))
             record.bad[frame], record.views[frame] = sight.bad, sight.views
             record.outside[frame], record.missing[frame] = sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
             record.lead[frame] = self.search.leads(observation, fit.pose)
-            if self._head is not None and record.lead[frame, self._head] < 0:
-                record.lead[frame, self._head] = self._lead_over_fits(observation, fit, self._head)
             self._turn_in_place(observation, fit, record.turned[frame])
+            for limb in self._ambiguous(record, frame):
+                apart = ELSEWHERE if limb == self._head else APART
+                over_fits = self._lead_over_fits(observation, fit, limb, apart)
+                if over_fits >= 0:
+                    record.lead[frame, limb] = over_fits
         return record
 
-    def _lead_over_fits(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+    def _ambiguous(self, record: LimbRecord, frame: int) -> list[int]:
+        """Limbs of a rodent of which another place explains more as it is, and against which nothing else speaks."""
+        if self._head is None:
+            return []
+        unit, limits = self.evidence.solver.unit, limits_of(self.evidence.limbs.names)
+        told = LimbRecord(**{key: values[frame : frame + 1] for key, values in record.rows().items()})
+        # Silhouettes of the frames around may excuse as much.
+        told = replace(told, bad=told.bad / SINGLE, outside=told.outside / SINGLE, missing=told.missing / SINGLE)
+        sure = replace(told, lead=np.ones_like(told.lead))
+        fewer = judge_limbs(told, unit=unit, limits=limits)[0][0] > judge_limbs(sure, unit=unit, limits=limits)[0][0]
+        return [limb for limb in range(len(fewer)) if fewer[limb]]
+
+    def _lead_over_fits(self, observation: Observation, fit: FrameFit, limb: int, apart: float) -> float:
         """By how much a fit beats those from other places of a limb, over what is wanted (`TURN`), in units of overlap.
 
         Another place that explains more as it is may be none once the limb is fitted there: it comes back, or loses.
@@ -164,10 +179,10 @@ class LimbMender:
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
         for sketch in self.search.sketches(observation, self.search.propose(observation, fit.pose, limb, STARTS)):
-            if _apart(sketch, fit, chain) > ELSEWHERE * unit:
+            if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
-        scores = [one.score for one in ends if _apart(one, fit, chain) > ELSEWHERE * unit]
+        scores = [one.score for one in ends if _apart(one, fit, chain) > apart * unit]
         return min(fit.score - max(scores, default=-1.0) - TURN, 1.0)
 
     def _turn_in_place(self, observation: Observation, fit: FrameFit, leads: Floats) -> None:

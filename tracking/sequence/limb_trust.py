@@ -5,6 +5,7 @@ of people that were never seen before, right and wrong ones: arms that stood 150
 25 thousandths, or no lead over their rivals; arms that were right at most 12 (7 where hidden by the trunk), and a lead
 of 0.06 and more.
 
+What one view holds against a rodent's limb counts as far as others bear it out (`tracking.limbs.confirming`).
 A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
 point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
 tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than
@@ -41,7 +42,8 @@ class Limits:
             from one side only.
         ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
             fewer than two views show apart from the rest.
-        search: share of these limits (the first and the third) from which on it is looked for.
+        search: unexplained and empty share of it, and residual, from which on it is looked for: as each view has it,
+            borne out by the others or not.
         poor: mean overlap of a frame below which all of it is doubtful. A rodent is small and furry, and silhouettes
             lose its feet and ears: poses that were right had 0.76 to 0.87. What is wrong, the tests of its trunk and
             limbs tell.
@@ -55,17 +57,18 @@ class Limits:
     weak: float
     ambiguous: float
     hidden_ambiguous: float
-    search: float
+    search: tuple[float, float]
     poor: float
 
 
-PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, 1.0, POOR)
-RODENTS = Limits(0.04, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, 0.75, 0.70)
-TURN = 0.005
-"""Lead over itself turned in place, below which a rodent's roll or the pitch of its head is not known, in overlap."""
-PLACES = 0.10
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, (0.012, 12.0), POOR)
+RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, (0.03, 18.0), 0.70)
+TURN, NOD = 0.005, 0.015
+"""Lead over itself rolled, or with its head nodded, in place, below which a rodent's roll or the pitch of its head is
+not known, in overlap. It is nodded further than it is rolled (`tracking.limbs.turned_in_place`)."""
+PLACES, FEWER_PLACES = 0.10, 0.05
 """Share of the places around that may show a foot better in the images than its own: below, it is seen there, though
-silhouettes lack it."""
+silhouettes lack it; and the same where fewer than two views show the leg apart from the rest."""
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
@@ -74,9 +77,10 @@ UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
 """Reasons that say that silhouettes contradict a limb."""
-TOGETHER = 2
-"""Frames before and after whose leads over a turn in place are taken together: a head that nods wrongly does so for
-more than a frame, and what a single outline errs by averages out."""
+TOGETHER, SINGLE = 2, 1.6
+"""Frames before and after whose leads over a turn in place, and whose unexplained and empty shares of a rodent's limb,
+are taken together: a head that nods wrongly does so for more than a frame, and what single silhouettes err by averages
+out. A single frame counts by itself where it has so many times what is allowed."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 REACH = 250.0
@@ -100,9 +104,13 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     bad, outside, missing = (np.nan_to_num(values) for values in (record.bad, record.outside, record.missing))
     empty = outside >= missing
     mark(~np.isfinite(record.bad), Trust.LOST, Reason.NOT_TRACKED)
-    for limit, level in ((LOSS, Trust.LOST), (limits.doubt, Trust.DOUBTFUL)):
-        mark((bad > limit) & empty, level, Reason.IN_EMPTY_AIR)
-        mark((bad > limit) & ~empty, level, Reason.UNEXPLAINED_NEAR)
+    mark((bad > LOSS) & empty, Trust.LOST, Reason.IN_EMPTY_AIR)
+    mark((bad > LOSS) & ~empty, Trust.LOST, Reason.UNEXPLAINED_NEAR)
+    if limits is RODENTS:
+        shares = (record.bad, record.outside, record.missing)
+        bad, outside, missing = (np.maximum(_around(one), np.nan_to_num(one) / SINGLE) for one in shares)
+    mark((bad > limits.doubt) & empty, Trust.DOUBTFUL, Reason.IN_EMPTY_AIR)
+    mark((bad > limits.doubt) & ~empty, Trust.DOUBTFUL, Reason.UNEXPLAINED_NEAR)
     mark(outside > limits.one_view, Trust.DOUBTFUL, Reason.IN_EMPTY_AIR)
     mark(missing > limits.one_view, Trust.DOUBTFUL, Reason.UNEXPLAINED_NEAR)
     off = np.nan_to_num(record.residual) > _rough(record, unit, limits)
@@ -115,7 +123,9 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
-    seen = (trust == int(Trust.DOUBTFUL)) & (np.nan_to_num(record.shown, nan=1.0) < PLACES)
+    seen = (trust == int(Trust.DOUBTFUL)) & (
+        np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
+    )
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     for limb in range(1, record.bad.shape[1]):
         doubted = np.flatnonzero(trust[:, limb])
@@ -133,7 +143,7 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     rival = np.clip((_least_lead(record, limits) - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
     rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
     weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
-    turned = 0.5 * np.clip(_turn_doubt(record) / TURN, 0.0, 1.0)
+    turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
     doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak], axis=0)
     return np.asarray(REACH * unit * doubt)
 
@@ -148,17 +158,23 @@ def _least_lead(record: LimbRecord, limits: Limits) -> Floats:
 
 
 def _turn_doubt(record: LimbRecord) -> Floats:
-    """(T, L) by how much the lead over itself turned in place is too small, mean of the frames around."""
+    """(T, L) by how much the lead over itself turned in place is too small, mean of the frames around; 1 for none."""
     known = np.isfinite(record.turned)
-    frames = len(known)
+    lead = np.where(known, _around(record.turned), 1.0)
+    wanted = np.where(np.arange(known.shape[1]) == 0, TURN, NOD)  # the trunk is rolled, the head nodded
+    return np.asarray(np.maximum(1.0 - lead / wanted, 0.0))
+
+
+def _around(values: Floats) -> Floats:
+    """(T, L) means of values over the frames around, of those that are known; 0 where none is."""
+    known, frames = np.isfinite(values), len(values)
     total, count = np.zeros(known.shape), np.zeros(known.shape)
     for shift in range(-TOGETHER, TOGETHER + 1):
         to = slice(max(-shift, 0), max(min(frames, frames - shift), 0))
         of = slice(max(shift, 0), max(min(frames, frames + shift), 0))
-        total[to] += np.nan_to_num(record.turned[of])
+        total[to] += np.nan_to_num(values[of])
         count[to] += known[of]
-    lead = np.where(known, total / np.maximum(count, 1), 1.0)
-    return np.asarray(np.maximum(TURN - lead, 0.0))
+    return np.asarray(total / np.maximum(count, 1))
 
 
 def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:

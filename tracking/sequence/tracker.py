@@ -21,7 +21,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
-from tracking.fitting.initialisation import Finder
+from tracking.fitting.initialisation import ALIKE, Finder
 from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
@@ -286,6 +286,19 @@ class Tracker:
     def _found(self, observation: Observation) -> tuple[FrameFit, float]:
         """Look for the subject in a frame, rivals mended limb by limb; see `Finder.find`."""
         return self.finder.find(observation, mend=self.limbs.mended if self.settings.restarts else None)
+
+    def sought_again(self, observation: Observation, guess: tuple[QuadPose, Floats]) -> tuple[FrameFit, float]:
+        """Look for the subject in a frame where a pose is known that hardly beat its rivals, fitted with another body.
+
+        Returns:
+            The better fit of the two, and by how much it beats the best that is clearly different.
+        """
+        with threadpool_limits(limits=1, user_api="blas"):
+            found, lead = self._found(observation)
+            known = self.solver.fit(observation, *guess)
+        if known.pose.distance(found.pose) > 1.5 * ALIKE * self.solver.unit:
+            lead = min(lead, abs(known.score - found.score))
+        return better(found, known), lead
 
     def _next(
         self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]

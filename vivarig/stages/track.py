@@ -41,7 +41,7 @@ from tracking.sequence.track_joining import (
 )
 from tracking.sequence.track_output import write_track
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
-from tracking.sequence.trust import plausible_size
+from tracking.sequence.trust import AMBIGUOUS, plausible_size
 from tracking.subjects.shape import builds
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
@@ -162,8 +162,13 @@ def work(job: Job, phase: str, span: Span) -> None:
             return  # nothing to track here: the part leaves no file
         frame, known = start
         subject, solver = _solver(job, rig)
+        tracker = _tracker(options, solver, rig)
+        if known is not None and known.lead < AMBIGUOUS and solver.posture is not None:
+            # Hardly told from its rivals with the built-in body: one that is built like the subject may tell it.
+            fit, lead = tracker.sought_again(look(frame), (known.pose, known.latent))
+            known = replace(known, pose=fit.pose, latent=fit.latent, lead=lead, agreement=fit.agreement)
         with progress_callback(f"track {span}") as on_progress:
-            track = _tracker(options, solver, rig).track(
+            track = tracker.track(
                 lambda row: look(wide.first + row),
                 len(wide),
                 start=frame - wide.first,

@@ -78,9 +78,10 @@ def test_a_head_turned_over_is_doubted_and_put_right() -> None:
     wrong = solver.fit(look, over, mender.search.latent_of(over), latent_steps=False)
     right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
     assert right.strain == 0.0 and wrong.strain > 0.02
-    record = mender.record(lambda frame: look, [wrong, right])
-    trust, _ = judge_limbs(record, unit=solver.unit, limits=limits_of(limbs.names))
-    assert trust[0, head] != Trust.TRUSTED and trust[1, head] == Trust.TRUSTED
+    for fit, believed in ((wrong, False), (right, True)):
+        record = mender.record(lambda frame: look, [fit])
+        trust, _ = judge_limbs(record, unit=solver.unit, limits=limits_of(limbs.names))
+        assert bool(trust[0, head] == Trust.TRUSTED) == believed
     mended = mender.mended(look, wrong)
     assert mended.strain == 0.0
     assert np.linalg.norm(mended.pose.centres[chain] - truth.centres[chain], axis=1).max() < 3.0
@@ -115,3 +116,27 @@ def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_
     aside = turned(truth, mender.evidence.limbs.chains[head], rotation_from_vector(np.array([0.0, 0.0, 1.0])))
     wrong = replace(right, pose=aside, overlap=solver.overlap(look, aside))
     assert mender.record(lambda frame: look, [wrong]).lead[0, head] < 0
+
+
+def test_a_leg_that_another_place_explains_better_is_believed_where_it_comes_back_from_there() -> None:
+    mouse, truth, look = standing()
+    solver = make_solver(mouse, rig())
+    mender = LimbMender(solver)
+    leg = mender.evidence.limbs.names.index("left_hind_limb")
+    right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
+    leads = mender.search.leads
+    mender.search.leads = lambda *about: np.where(np.arange(7) == leg, -0.3, leads(*about))  # type: ignore[method-assign]
+    limits = limits_of(mender.evidence.limbs.names)
+    record = mender.record(lambda frame: look, [right])
+    assert record.lead[0, leg] > 0 and judge_limbs(record, unit=solver.unit, limits=limits)[0][0, leg] == Trust.TRUSTED
+    # Where a fit from elsewhere wins, it is not.
+    mender.search.finished = lambda *about: replace(
+        right,
+        pose=turned(  # type: ignore[method-assign]
+            truth, mender.evidence.limbs.chains[leg], rotation_from_vector(np.array([0.0, 0.0, 1.5]))
+        ),
+    )
+    mender.search.sketches = lambda *about: [mender.search.finished(*about)]  # type: ignore[method-assign]
+    record = mender.record(lambda frame: look, [replace(right)])
+    assert record.lead[0, leg] == -0.3
+    assert judge_limbs(record, unit=solver.unit, limits=limits)[0][0, leg] == Trust.DOUBTFUL
