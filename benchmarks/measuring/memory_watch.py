@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,9 +13,13 @@ __all__ = ["MemoryWatch", "watch_memory"]
 
 
 class MemoryWatch:
-    """The highest sum seen so far, ``peak_mb``: each process's own pages, and its share of pages it shares (PSS)."""
+    """The highest sum seen so far, ``peak_mb``: each process's own pages, and its share of pages it shares (PSS).
+
+    ``cpu_s`` is the processor time that looking took.
+    """
 
     peak_mb = 0.0
+    cpu_s = 0.0
 
 
 def _pss_mb(process: int) -> float:
@@ -36,6 +41,7 @@ def watch_memory(
     def look() -> None:
         while not over.wait(every_s):
             watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in [*always, *processes()]))
+            watch.cpu_s = time.thread_time()
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

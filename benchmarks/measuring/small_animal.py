@@ -64,7 +64,7 @@ def _plan() -> BodyPlan:
     return BodyPlan(names, np.array([-1, 0, 1, 0]), places[order], np.full(4, np.nan))
 
 
-def small_recording(place: Path, frames: int, *, cameras: int = 4, size: tuple[int, int] = (96, 72)) -> Recording:
+def small_recording(place: Path, frames: int, *, cameras: int = 3, size: tuple[int, int] = (80, 60)) -> Recording:
     """Make the recording of so many frames, a short clip played there and back, unless it is there."""
     if (place / "recording.toml").is_file():
         return load_recording(place)

@@ -11,6 +11,7 @@ from calibration.foundation.errors import InputError
 from vivarig.commands.run import stage_options
 from vivarig.commands.stage_arguments import add_workers
 from vivarig.console.reporting import CommandReport
+from vivarig.console.signals import before_end
 from vivarig.pipeline import STAGES, RunOptions, workers_here
 from vivarig.pipeline.watching import STATUS_PAGE, Watch
 
@@ -58,9 +59,13 @@ def run(args: argparse.Namespace) -> CommandReport:
 
     with workers_here(args.workers) as workers:
         watch = Watch(args.folder, options, workers, settle_s=args.settle, tell=tell)
+        before_end(watch.stop)
         tell(f"watching {args.folder}; {args.folder / STATUS_PAGE} says how it stands")
-        while watch.look() or not args.once:
-            time.sleep(args.every)
+        try:
+            while watch.look() or not args.once:
+                time.sleep(args.every)
+        finally:
+            watch.stop()
     rows = list(watch.status.values())
     failed = [row.name for row in rows if row.state == "failed"]
     lines = [f"{row.name}: {row.state}{': ' if row.text else ''}{row.text}" for row in rows] or ["no recording found"]

@@ -7,15 +7,23 @@ import, be lost in a callback, or wait for a long computation.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["end_on_signals"]
+__all__ = ["before_end", "end_on_signals"]
 
+_last: list[Callable[[], None]] = []
 _ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+def before_end(last: Callable[[], None]) -> None:
+    """Have something small done when a signal ends this process, from another thread than the main one."""
+    _last.append(last)
 
 
 def end_on_signals(who: str) -> None:
@@ -50,6 +58,9 @@ def _end(number: int, who: str) -> None:
     from calibration.foundation.files import discard_unfinished
 
     _kill_children()
+    for last in _last:
+        with contextlib.suppress(Exception):
+            last()
     discard_unfinished()
     clear = "\r\x1b[2K\x1b[?25h" if sys.stderr.isatty() else ""  # of a progress bar, which also hid the cursor
     os.write(2, f"{clear}{who}: stopped; run it again to go on from here\n".encode())

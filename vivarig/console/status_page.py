@@ -11,9 +11,18 @@ from calibration.foundation.files import write_text
 
 __all__ = ["RecordingStatus", "write_status_page"]
 
-COLOURS = {"done": "#2a8f4e", "look": "#c07a10", "failed": "#b3261e", "working": "#1f6f8b", "arriving": "#777"}
+COLOURS = {
+    "done": "#2a8f4e",
+    "look": "#c07a10",
+    "failed": "#b3261e",
+    "working": "#1f6f8b",
+    "arriving": "#777",
+    "stopped": "#777",
+    "busy": "#777",
+}
 WORDS = {
     "done": "done", "look": "done, look at it", "failed": "failed", "working": "working", "arriving": "still arriving",
+    "stopped": "stopped", "busy": "waiting",
 }  # fmt: skip
 
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import half_written
 
-__all__ = ["results_lock"]
+__all__ = ["ResultsBusyError", "results_lock"]
+
+
+class ResultsBusyError(InputError):
+    """Another command is working on a recording just now."""
 
 
 @contextlib.contextmanager
@@ -30,7 +34,7 @@ def results_lock(results: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
+            raise ResultsBusyError(
                 f"{results}: another command is working on this recording; wait for it, or stop it"
             ) from None
         for path in half_written(results):
