@@ -124,7 +124,8 @@ def reconstruct_hulls(
             def make(offset: int, masks: list[NDArray[Any]] = masks, first: int = first) -> Hull:
                 return _frame_hull([view[offset] for view in masks], codes[first + offset], cameras, chosen)
 
-            hulls = list(pool.map(make, range(stop - first)))
+            # (One thread alone only hands frames to and fro.)
+            hulls = list((map if workers == 1 else pool.map)(make, range(stop - first)))
             writer.write(first, hulls)
             for offset, hull in enumerate(hulls):
                 report.volume[first + offset] = hull.volume

@@ -21,7 +21,7 @@ COLOURS = {
     "busy": "#777",
 }
 WORDS = {
-    "done": "done", "look": "done, look at it", "failed": "failed", "working": "working", "arriving": "still arriving",
+    "done": "done", "look": "done: look at it", "failed": "failed", "working": "working", "arriving": "still arriving",
     "stopped": "stopped", "busy": "waiting",
 }  # fmt: skip
 

@@ -106,7 +106,7 @@ class Watch:
             return RecordingStatus(place.name, "failed", one_line(error), self._report(place))
         except Exception as error:  # noqa: BLE001  (a bug must not end a laboratory's day)
             self.tell(traceback.format_exc())
-            said = f"a bug of Vivarig: {type(error).__name__}: {one_line(error)}"
+            said = f"a bug of Vivarig: {type(error).__name__}: {error}"
             return RecordingStatus(place.name, "failed", said, self._report(place))
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in outcomes if one.reason)
         return RecordingStatus(
