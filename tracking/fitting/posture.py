@@ -19,11 +19,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
-from calibration.geometry.transforms import cross_matrix
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.compiled import compiled
 from tracking.fitting.stance import Stance, stance_of
 from tracking.quads.oriented_quads import QuadPose, QuadRig
-from tracking.terms.energy import System
+from tracking.terms.energy import System, add_row
 
 __all__ = ["Posture", "posture_of"]
 
@@ -103,26 +103,18 @@ class Posture:
         ``erring`` is by how much outlines err together, beyond what the energy takes for one sample. Good ones show
         where feet are, but hardly ever how a round trunk is rolled: of that gravity has a say at least.
         """
-        say = max(erring, 1.0)
-        # a @ upwards is a x up; numpy's own product of three numbers took a tenth of the tracker's time.
-        upwards = cross_matrix(self.up)
-        across = self._axes(pose, self.level)[:, :, 1]
-        sines = across @ self.up
-        roots = say / ((1.0 + (sines / LYING) ** 2) * self.sway)
-        # An axis a turned by w moves by w x a, upwards by w . (a x up).
-        rows = roots[:, None] * (across @ upwards)
-        for quad, row, residual in zip(self.level, rows, roots * sines, strict=True):
-            system.add_rows([(_turn(quad), row[None])], residual[None])
-        ahead = self.axes(pose, self.head)[:, 0]
-        sine = ahead @ self.up
-        root = say / ((1.0 + (sine / LYING) ** 2) * PITCH)
-        system.add_rows([(_turn(self.head), root * (ahead @ upwards)[None])], root * sine[None])
-        for first, second in self.twisted:
-            here, there = self._axes(pose, (first, second))
-            row = 0.5 * (cross_matrix(there[:, 1]) @ here[:, 2] + cross_matrix(here[:, 1]) @ there[:, 2])
-            sine = 0.5 * (there[:, 1] @ here[:, 2] - here[:, 1] @ there[:, 2])
-            root = say / ((1.0 + (sine / LYING) ** 2) * TWIST)
-            system.add_rows([(_turn(second), root * row[None]), (_turn(first), -root * row[None])], root * sine[None])
+        _hold(
+            np.ascontiguousarray(pose.rotations),
+            self.rest,
+            self.up,
+            np.array(self.level, np.int64),
+            self.sway,
+            self.head,
+            np.array(self.twisted, np.int64).reshape(-1, 2),
+            max(erring, 1.0),
+            system.hessian,
+            system.gradient,
+        )
         if self.stance is not None:
             self.stance.add_to(system, pose, erring)
 
@@ -161,6 +153,56 @@ def posture_of(rig: QuadRig, up: Floats | None = None) -> Posture | None:
     )
 
 
-def _turn(quad: int) -> slice:
-    """The numbers of a quad's turn among all."""
-    return slice(6 * quad, 6 * quad + 3)
+@compiled
+def _hold(
+    rotations: Floats,
+    rest: Floats,
+    up: Floats,
+    level: Ints,
+    sway: Floats,
+    head: int,
+    twisted: Ints,
+    say: float,
+    hessian: Floats,
+    gradient: Floats,
+) -> None:
+    """Add what `Posture.add_to` holds but for the feet."""
+    row, columns = np.empty(6), np.empty(6, np.int64)
+    for k in range(len(level)):
+        # An axis a turned by w moves by w x a, upwards by w . (a x up).
+        across = rotations[level[k]] @ np.ascontiguousarray(rest[level[k], 1])
+        sine = np.dot(across, up)
+        root = say / ((1.0 + (sine / LYING) ** 2) * sway[k])
+        _cross_into(root, across, up, row[:3])
+        columns[:3] = 6 * level[k] + np.arange(3)
+        add_row(columns[:3], row[:3], root * sine, hessian, gradient)
+    ahead = rotations[head] @ np.ascontiguousarray(rest[head, 0])
+    sine = np.dot(ahead, up)
+    root = say / ((1.0 + (sine / LYING) ** 2) * PITCH)
+    _cross_into(root, ahead, up, row[:3])
+    columns[:3] = 6 * head + np.arange(3)
+    add_row(columns[:3], row[:3], root * sine, hessian, gradient)
+    other = np.empty(3)
+    for k in range(len(twisted)):
+        first, second = twisted[k, 0], twisted[k, 1]
+        here_left = rotations[first] @ np.ascontiguousarray(rest[first, 1])
+        here_up = rotations[first] @ np.ascontiguousarray(rest[first, 2])
+        there_left = rotations[second] @ np.ascontiguousarray(rest[second, 1])
+        there_up = rotations[second] @ np.ascontiguousarray(rest[second, 2])
+        sine = 0.5 * (np.dot(there_left, here_up) - np.dot(here_left, there_up))
+        root = say / ((1.0 + (sine / LYING) ** 2) * TWIST)
+        _cross_into(0.5 * root, there_left, here_up, row[:3])
+        _cross_into(0.5 * root, here_left, there_up, other)
+        for i in range(3):
+            row[i] += other[i]
+            row[3 + i] = -row[i]
+            columns[i], columns[3 + i] = 6 * second + i, 6 * first + i
+        add_row(columns, row, root * sine, hessian, gradient)
+
+
+@compiled
+def _cross_into(scale: float, a: Floats, b: Floats, out: Floats) -> None:
+    """Write the scaled product a x b."""
+    out[0] = scale * (a[1] * b[2] - a[2] * b[1])
+    out[1] = scale * (a[2] * b[0] - a[0] * b[2])
+    out[2] = scale * (a[0] * b[1] - a[1] * b[0])

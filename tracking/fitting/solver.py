@@ -14,7 +14,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import ssyrk
 
-from calibration.foundation.arrays import Bools, Floats, Singles
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.joint_fit import FrameBlock, MarkRows
@@ -48,6 +49,10 @@ ERRING = (0.3, 2.0 * COMMON)
 """Least and most by which outlines are taken to err together."""
 PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
+WARM_SETTLED = 3.0
+"""How much longer the last step of a warm fit may be: all frames are stepped together in the end."""
+COARSE_EVERY = 2
+"""Of the observed samples, one of so many is paired in coarse steps."""
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
@@ -121,7 +126,10 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """The template at one fineness: coordinates in single precision, outlines, spread, samples per view, pale parts."""
+    """The template at one fineness: coordinates in single precision, outlines, spread, samples per view, pale parts.
+
+    Of the observed samples one of ``every`` is paired.
+    """
 
     template: Template
     binding: Singles
@@ -129,17 +137,23 @@ class _Level:
     matcher: OutlineMatcher
     spread: Floats
     samples: int
+    every: int
     pale: Bools | None
 
     @classmethod
     def of(
-        cls, template: Template, camera_rows: Floats, sizes: list[tuple[int, int]], samples: int, cage_rig: CageRig
+        cls,
+        template: Template,
+        camera_rows: Floats,
+        sizes: list[tuple[int, int]],
+        samples: tuple[int, int],
+        cage_rig: CageRig,
     ) -> _Level:
         matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
         pale = pale_vertices(cage_rig.quads, template.binding)
         binding = np.ascontiguousarray(template.binding, np.float32)
-        return cls(template, binding, cage_rig.by_carrier(binding), matcher, spread, samples, pale)
+        return cls(template, binding, cage_rig.by_carrier(binding), matcher, spread, *samples, pale)
 
 
 def body_unit(template: Template) -> float:
@@ -183,9 +197,9 @@ class FrameSolver:
         self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
-        self._fine = _Level.of(template, camera_rows, sizes, self.settings.samples, cage_rig)
+        self._fine = _Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = _Level.of(small, camera_rows, sizes, self.settings.coarse_samples, cage_rig)
+        self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, COARSE_EVERY), cage_rig)
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
             cage_rig.quads,
@@ -213,9 +227,16 @@ class FrameSolver:
         return self._fine.matcher.overlaps(self.deform(pose), self._fine.matcher.pack(observation))
 
     def overlaps(self, observation: Observation, poses: Sequence[QuadPose]) -> list[float]:
-        """Mean silhouette overlap of several poses of one frame, over the views that saw something."""
-        packed = self._fine.matcher.pack(observation)
-        return [float(np.nanmean(self._fine.matcher.overlaps(self.deform(pose), packed))) for pose in poses]
+        """Mean silhouette overlap of several poses of one frame, over the views that saw something.
+
+        By the template of the coarse steps: enough to compare them with each other, for half the price.
+        """
+        level = self._coarse
+        packed = level.matcher.pack(observation)
+        return [
+            float(np.nanmean(level.matcher.overlaps(self.cage_rig.deform(level.binding, pose), packed)))
+            for pose in poses
+        ]
 
     @property
     def coarse(self) -> Template:
@@ -234,6 +255,7 @@ class FrameSolver:
         local_steps: bool = True,
         latent_rounds: int = 1,
         last_steps: int | None = None,
+        warm: bool = False,
         predict_shift: float | None = None,
         predict_turn: float | None = None,
     ) -> FrameFit:
@@ -248,6 +270,7 @@ class FrameSolver:
             local_steps: then let the quads leave it.
             latent_rounds: how often the latent steps are gone through.
             last_steps: only this many of the local steps, the finest; None for all.
+            warm: the start is near, that of a frame beside: coarse steps are taken only where the first one is long.
             predict_shift, predict_turn: trust in the prediction, None for the settings' own.
         """
         packed = self._fine.matcher.pack(observation)
@@ -267,7 +290,7 @@ class FrameSolver:
                     (predict_shift or self.settings.predict_shift) * self.unit,
                     predict_turn or self.settings.predict_turn,
                 )
-            pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales)
+            pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
         return self._report(packed, pose, latent, last)
 
     def sketch(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit:
@@ -322,17 +345,22 @@ class FrameSolver:
                 vertices, level.template.faces, packed.surface, reach=reach, one_sided=self.settings.one_sided
             )
         else:
-            matches = level.matcher.match(
-                vertices, packed, reach=reach, model_samples=level.samples, one_sided=self.settings.one_sided
-            )
-        relative = matches.residuals / (scale * self.unit)
+            every = 0 if self.settings.one_sided else level.every
+            matches = level.matcher.match(vertices, packed, reach=reach, model_samples=level.samples, every=every)
+        pull = 1.0
         if level.pale is not None:
             # Silhouettes that err more have lost more of the feet.
-            erring = max(self._erring(_rms(matches.residuals)), 1.0)
-            relative[level.pale[matches.pairs[:, 0]] & (relative > 0)] *= erring / PALE_SCALE
-        robust = 1.0 / (1.0 + relative**2) ** 2
-        root = np.sqrt(robust * matches.weights / (self.settings.contour_length * self.unit))
-        root /= np.hypot(self.settings.contour_sigma * self.unit, level.spread[matches.pairs].mean(axis=1))
+            pull = max(self._erring(_rms(matches.residuals)), 1.0) / PALE_SCALE
+        root = _roots(
+            matches.pairs,
+            matches.residuals,
+            matches.weights / (self.settings.contour_length * self.unit),
+            level.spread,
+            np.zeros(0, np.bool_) if level.pale is None else level.pale,
+            pull,
+            scale * self.unit,
+            self.settings.contour_sigma * self.unit,
+        )
         jacobian = self.cage_rig.outline_jacobian(
             level.by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )
@@ -357,8 +385,7 @@ class FrameSolver:
         system = System.empty(len(self.cage_rig.quads), self.prior.latent_dim)
         size = jacobian.shape[1]
         # One triangle is summed, half the work of a whole product.
-        half = ssyrk(1.0, jacobian.T)
-        system.hessian[:size, :size] = np.triu(half) + np.triu(half, 1).T
+        _mirror(ssyrk(1.0, jacobian.T), system.hessian)
         system.gradient[:size] = jacobian.T @ weighted.astype(np.float32)
         return system, residuals
 
@@ -434,19 +461,24 @@ class FrameSolver:
         latent: Floats,
         expected: Expectation | None,
         scales: tuple[float, ...],
+        *,
+        warm: bool = False,
     ) -> tuple[QuadPose, Floats, Evaluation | None]:
-        """Let the quads leave the manifold, from the coarsest robust scale to the finest."""
+        """Let the quads leave the manifold, from the coarsest robust scale to the finest; ``warm`` as in `fit`."""
         last: Evaluation | None = None
-        index = 0
+        index = next((k for k, scale in enumerate(scales) if warm and scale <= self.settings.warm), 0)
+        first = index if warm else -1
         while index < len(scales):
             level = self._fine if scales[index] == scales[-1] else self._coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
             pose, latent, far = self._local_step(last, pose, latent, expected)
-            if scales[index] == scales[-1] and far < self.settings.settled:
+            if scales[index] == scales[-1] and far < (WARM_SETTLED if warm else 1.0) * self.settings.settled:
                 break
-            # A small step needs no coarse scale any more: the next is the first of its size.
-            index += 1
-            while index < len(scales) and scales[index] > max(self.settings.calm * far, scales[-1]):
+            # A small step needs no coarse scale any more: the next is the first of its size. A warm fit whose first
+            # step is long goes back to coarser ones.
+            coarsest = max((0.5 if index == first else 1.0) * self.settings.calm * far, scales[-1])
+            index, first = (0 if index == first else index + 1), -1
+            while index < len(scales) and scales[index] > coarsest:
                 index += 1
         return pose, latent, last
 
@@ -557,6 +589,38 @@ class FrameSolver:
             inner = at.system.hessian[quads:, quads:] + 1e-6 * np.eye(self.prior.latent_dim)
             hessian = hessian - cross @ np.linalg.solve(inner, cross.T)
         return hessian.astype(np.float32)
+
+
+# Nine parameters: a kernel over the fields of `Matches` and of a level.
+@compiled
+def _roots(
+    pairs: Ints,
+    residuals: Floats,
+    weights: Floats,
+    spread: Floats,
+    pale: Bools,
+    pull: float,
+    scale: float,
+    sigma: float,
+) -> Floats:
+    """Return the roots (N,) of the pairs' robust weights; ``pull`` scales residuals of pale parts beyond outlines."""
+    roots = np.empty(len(pairs))
+    for n in range(len(pairs)):
+        first, second = pairs[n, 0], pairs[n, 1]
+        relative = residuals[n] / scale
+        if len(pale) and relative > 0.0 and pale[first]:
+            relative *= pull
+        wide = 0.5 * (spread[first] + spread[second])
+        roots[n] = np.sqrt(weights[n] / (sigma * sigma + wide * wide)) / (1.0 + relative * relative)
+    return roots
+
+
+@compiled
+def _mirror(half: Singles, whole: Floats) -> None:
+    """Write a symmetric matrix (n, n) of which the upper triangle is given into the corner of a larger one."""
+    for i in range(len(half)):
+        for j in range(i + 1):
+            whole[i, j] = whole[j, i] = half[j, i]
 
 
 def _rms(residuals: Floats) -> float:

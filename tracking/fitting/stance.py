@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.compiled import compiled
 from calibration.geometry.transforms import cross_matrix
 from tracking.quads.oriented_quads import QuadPose, QuadRig
-from tracking.terms.energy import System
+from tracking.terms.energy import System, add_row
 
 __all__ = ["Stance", "stance_of"]
 
@@ -51,23 +52,17 @@ class Stance:
 
     def add_to(self, system: System, pose: QuadPose, erring: float) -> None:
         """Hold the feet softly under the body, and on the floor."""
-        across, ahead = self._axes(pose)
-        middle = pose.centres[list(self.hips)].mean(axis=0)
-        rows = erring * np.stack([ahead / ALONG, across / ACROSS]) / self.length
-        upwards = erring * self.up[None] / (HEIGHT * self.length)
-        for foot, side in zip(self.feet, (1.0, -1.0), strict=True):
-            at = slice(6 * foot + 3, 6 * foot + 6)
-            offset = self.length * (AHEAD * ahead + side * BESIDE * across)
-            residual = rows @ (pose.centres[foot] - middle - offset)
-            root = 1.0 / (1.0 + residual @ residual / (erring * FAR) ** 2)
-            # The place goes with the hips, and turns with the trunk about the vertical.
-            parts = [(slice(6 * hip + 3, 6 * hip + 6), -0.5 * root * rows) for hip in self.hips]
-            turned = -root * (rows @ (cross_matrix(self.up) @ offset))[:, None] * self.up
-            parts += [(at, root * rows), (slice(6 * self.trunk, 6 * self.trunk + 3), turned)]
-            system.add_rows(parts, root * residual)
-            above = upwards @ (pose.centres[foot] - SOLE * self.length * self.up)
-            root = 1.0 / (1.0 + float(above @ above) / (erring * FAR) ** 2)
-            system.add_rows([(at, root * upwards)], root * above)
+        _stand(
+            np.ascontiguousarray(pose.rotations[self.trunk]),
+            np.ascontiguousarray(pose.centres),
+            self.left,
+            self.up,
+            np.array([*self.hips, *self.feet, self.trunk], np.int64),
+            self.length,
+            erring,
+            system.hessian,
+            system.gradient,
+        )
 
     def strain(self, pose: QuadPose) -> float:
         """How far both feet are from where they stand, 0 to 2."""
@@ -86,6 +81,48 @@ class Stance:
         across = across - (across @ self.up) * self.up
         across = across / max(float(np.linalg.norm(across)), 1e-9)
         return across, across @ cross_matrix(self.up)
+
+
+@compiled
+def _stand(
+    trunk: Floats,
+    centres: Floats,
+    left: Floats,
+    up: Floats,
+    quads: Ints,
+    length: float,
+    erring: float,
+    hessian: Floats,
+    gradient: Floats,
+) -> None:
+    """Add what `Stance.add_to` holds; ``quads`` are both hips, both feet and the trunk."""
+    across = trunk @ left
+    across -= np.dot(across, up) * up
+    across /= max(np.sqrt(np.dot(across, across)), 1e-9)
+    ahead = np.cross(across, up)
+    middle = 0.5 * (centres[quads[0]] + centres[quads[1]])
+    rows, residual = np.empty((2, 12)), np.empty(2)
+    columns = np.empty(12, np.int64)
+    for k in range(2):
+        foot, side = quads[2 + k], 1.0 - 2.0 * k
+        offset = length * (AHEAD * ahead + side * BESIDE * across)
+        away = centres[foot] - middle - offset
+        # The place goes with the hips, and turns with the trunk about the vertical.
+        swung = np.cross(up, offset)
+        for m in range(2):
+            row = erring * (ahead / ALONG if m == 0 else across / ACROSS) / length
+            residual[m] = np.dot(row, away)
+            rows[m, :3], rows[m, 3:6], rows[m, 6:9], rows[m, 9:] = -0.5 * row, -0.5 * row, row, -np.dot(row, swung) * up
+        for i in range(3):
+            columns[i], columns[3 + i] = 6 * quads[0] + 3 + i, 6 * quads[1] + 3 + i
+            columns[6 + i], columns[9 + i] = 6 * foot + 3 + i, 6 * quads[4] + i
+        root = 1.0 / (1.0 + np.dot(residual, residual) / (erring * FAR) ** 2)
+        for m in range(2):
+            add_row(columns, root * rows[m], root * residual[m], hessian, gradient)
+        upwards = erring * up / (HEIGHT * length)
+        above = np.dot(upwards, centres[foot] - SOLE * length * up)
+        root = 1.0 / (1.0 + above * above / (erring * FAR) ** 2)
+        add_row(columns[6:9], root * upwards, root * above, hessian, gradient)
 
 
 def stance_of(rig: QuadRig, up: Floats) -> Stance:

@@ -31,18 +31,18 @@ def roll_lead(solver: FrameSolver, posture: Posture, observation: Observation, f
 
     Near 0, or below: the roll is not known, or a better one is.
     """
-    rivals = [rolled(posture, fit.pose, angle) for angle in TURNS]
-    overlaps = solver.overlaps(observation, rivals)
-    scores = [overlap - _leaning(posture, pose) for overlap, pose in zip(overlaps, rivals, strict=True)]
-    return fit.agreement - _leaning(posture, fit.pose) - max(scores)
+    poses = [fit.pose, *(rolled(posture, fit.pose, angle) for angle in TURNS)]
+    overlaps = solver.overlaps(observation, poses)
+    scores = [overlap - _leaning(posture, pose) for overlap, pose in zip(overlaps, poses, strict=True)]
+    return scores[0] - max(scores[1:])
 
 
 def pitch_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
     """The same for the head, nodded about its left and right."""
-    rivals = [nodded(posture, fit.pose, angle) for angle in NODS]
-    overlaps = solver.overlaps(observation, rivals)
-    scores = [overlap - _looking(posture, pose) for overlap, pose in zip(overlaps, rivals, strict=True)]
-    return fit.agreement - _looking(posture, fit.pose) - max(scores)
+    poses = [fit.pose, *(nodded(posture, fit.pose, angle) for angle in NODS)]
+    overlaps = solver.overlaps(observation, poses)
+    scores = [overlap - _looking(posture, pose) for overlap, pose in zip(overlaps, poses, strict=True)]
+    return scores[0] - max(scores[1:])
 
 
 def rolled(posture: Posture, pose: QuadPose, angle: float) -> QuadPose:

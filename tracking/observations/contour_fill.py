@@ -127,11 +127,26 @@ def fill_silhouette(
             if column <= high_x:
                 image[row, column] += step
     for row in range(low_y, high_y + 1):
-        over = 0
-        for column in range(low_x, high_x + 1):
-            over = (over + image[row, column]) & 255  # a step down is stored as 255
-            image[row, column] = over > 0
+        _sum_up(image[row, low_x : high_x + 1])
     return low_x, low_y, high_x, high_y, count
+
+
+@compiled
+def _sum_up(line: Bytes) -> None:
+    """Replace the steps of a row by whether their sum so far is more than 0."""
+    over = 0
+    whole = len(line) // 8 * 8
+    words = line[:whole].view(np.uint64)
+    for k in range(len(words)):
+        if words[k] == 0:  # most pixels lie between two edges: eight at a time
+            words[k] = 0x0101010101010101 if over > 0 else 0
+            continue
+        for column in range(8 * k, 8 * k + 8):
+            over = (over + line[column]) & 255  # a step down is stored as 255
+            line[column] = over > 0
+    for column in range(whole, len(line)):
+        over = (over + line[column]) & 255
+        line[column] = over > 0
 
 
 @compiled

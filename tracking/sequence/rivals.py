@@ -8,20 +8,24 @@ next, one side of the jump is wrong (arms that changed sides, say, and came back
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
+from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["follow_across_jumps", "follow_rival"]
+__all__ = ["follow_across_jumps", "follow_rival", "stays_better"]
 
 MET = 15.0
 """A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
 PATIENCE = 12
 """Frames over which a rival may be worse on average before it is given up."""
+WORTH = 0.002
+"""Overlap, mean of these frames, by which a neighbour's pose must be better for a part to be tracked anew from it."""
 JUMP = 60.0
 """Change of a quad's displacement from one frame to the next that is a jump, thousandths of the size."""
 
@@ -102,6 +106,41 @@ def _jumps(fits: list[FrameFit | None], far: float) -> list[int]:
     return jumps
 
 
+def stays_better(
+    solver: FrameSolver,
+    observe: Callable[[int], Observation],
+    poses: Sequence[QuadPose],
+    agreement: Floats,
+    first: int,
+    way: int,
+    guess: tuple[QuadPose, Floats],
+) -> bool:
+    """Follow a guess along some frames of a known track: whether it stays apart from it and explains more.
+
+    Where it comes back to the known track, or explains less, tracking all frames anew from it would change nothing.
+
+    Args:
+        solver: of the sequence.
+        observe: gives the silhouettes of a frame.
+        poses: (T,) quads of the known track. agreement: (T,) its overlap, NaN where it has none.
+        first: frame to begin at. way: 1 onwards, -1 backwards.
+        guess: quads and latent point there.
+    """
+    pose, latent = guess
+    gains: list[float] = []
+    index = first
+    while 0 <= index < len(poses) and len(gains) < PATIENCE:
+        if not np.isfinite(agreement[index]):
+            return True
+        fit = solver.fit(observe(index), pose, latent, latent_steps=False, warm=True)
+        if fit.pose.distance(poses[index]) < MET * solver.unit:
+            return False
+        gains.append(fit.agreement - float(agreement[index]))
+        pose, latent = fit.pose, fit.latent
+        index += way
+    return not gains or float(np.mean(gains)) > WORTH
+
+
 def _followed(
     solver: FrameSolver,
     observe: Callable[[int], Observation],
@@ -118,7 +157,7 @@ def _followed(
         known = fits[index]
         if known is None:
             break
-        current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False)
+        current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False, warm=True)
         if current.pose.distance(known.pose) < MET * solver.unit:
             break
         path.append((index, current, current.score - known.score))

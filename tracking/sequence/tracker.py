@@ -308,7 +308,7 @@ class Tracker:
             return None
         settings = self.settings
         start = self._predict(current, before)
-        fit = self.solver.fit(observation, start, current.latent, latent_steps=False)
+        fit = self.solver.fit(observation, start, current.latent, latent_steps=False, warm=True)
         if not settings.restarts:
             return fit
         usual = float(np.median(level[-40:]))

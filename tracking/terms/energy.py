@@ -11,7 +11,6 @@ held at y(x) the system shrinks to the root's six numbers and x: the latent stag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ from tracking.priors.pose_chart import PoseChart
 from tracking.priors.prior import LatentPoint, Prior
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["System", "latent_basis", "prediction_term", "prior_term", "variance_term"]
+__all__ = ["System", "add_row", "latent_basis", "prediction_term", "prior_term", "variance_term"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +39,14 @@ class System:
         size = 6 * quads + latent
         return cls(np.zeros((size, size)), np.zeros(size))
 
-    def add_rows(self, parts: Sequence[tuple[slice, Floats]], residual: Floats) -> None:
-        """Add residuals (n,) whose derivatives by some of the numbers are given, (n, k) each; by the others, zero."""
-        for at, rows in parts:
-            self.gradient[at] += rows.T @ residual
-            for to, others in parts:
-                self.hessian[at, to] += rows.T @ others
+
+@compiled
+def add_row(columns: Ints, row: Floats, residual: float, hessian: Floats, gradient: Floats) -> None:
+    """Add a residual whose derivatives (k,) by some of the numbers (k,) are given; by the others it has none."""
+    for i in range(len(columns)):
+        gradient[columns[i]] += row[i] * residual
+        for j in range(len(columns)):
+            hessian[columns[i], columns[j]] += row[i] * row[j]
 
 
 def prior_term(

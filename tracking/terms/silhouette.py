@@ -78,7 +78,7 @@ class _Views(NamedTuple):
 class _Room(NamedTuple):
     """Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
 
-    ``canvas`` (C, H, W), ``pixels`` (C, V, 2), ``toward`` (C, F) and ``contour`` (C, E) are those of `draw_silhouette`;
+    ``canvas`` (C, H W), ``pixels`` (C, V, 2), ``toward`` (C, F) and ``contour`` (C, E) are those of `draw_silhouette`;
     ``samples`` (C, E, 5) holds position, outward normal and length of each sample of the outline, ``which`` (C, E) its
     edge.
     """
@@ -101,11 +101,14 @@ class _Seen(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """How far apart pairs may be, mm; about how many model samples per view; whether only those are paired."""
+    """How far apart pairs may be, mm; about how many model samples per view; which of the observed ones are paired.
+
+    ``every`` is 1 for all of these, 2 for every other one, and so on, 0 for none.
+    """
 
     reach: float
     model_samples: int
-    one_sided: bool
+    every: int
 
 
 class OutlineMatcher:
@@ -115,9 +118,9 @@ class OutlineMatcher:
         """Prepare for cameras given as packed rows (C, 36) and sizes (width, height)."""
         self._mesh = mesh
         self._views = _Views(np.ascontiguousarray(camera_rows, np.float64), np.array(sizes, np.int64))
-        views, height, width = len(sizes), max(size[1] for size in sizes), max(size[0] for size in sizes)
+        views, area = len(sizes), max(width * height for width, height in sizes)
         self._room = _Room(
-            canvas=np.zeros((views, height, width), np.uint8),
+            canvas=np.zeros((views, area), np.uint8),
             pixels=np.empty((views, int(mesh.faces.max()) + 1, 2)),
             toward=np.empty((views, len(mesh.faces)), np.bool_),
             contour=np.empty((views, len(mesh.edges)), np.int64),
@@ -151,7 +154,7 @@ class OutlineMatcher:
         *,
         reach: float,
         model_samples: int = 160,
-        one_sided: bool = False,
+        every: int = 1,
     ) -> Matches:
         """Pair outlines for a deformed template.
 
@@ -160,17 +163,14 @@ class OutlineMatcher:
             observed: silhouettes, from `pack`.
             reach: pairs further apart than this are not made, mm.
             model_samples: about how many model samples per view are paired with observed ones.
-            one_sided: True pairs model with observed samples only (for ablation).
+            every: 1 pairs all observed samples with model ones, 2 every other one, and so on; 0 none (for ablation).
         """
         targets, counts = observed.targets, observed.counts
-        rules = _Rules(float(reach), model_samples, one_sided)
+        rules = _Rules(float(reach), model_samples, every)
         pairs, numbers, made = _match_views(
             np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, targets, counts, rules, self._room
         )
-        keep = np.arange(pairs.shape[1])[None, :] < made[:, None]
-        view = np.repeat(np.arange(len(counts)), made)
-        flat, table = pairs[keep], numbers[keep]
-        return Matches(flat, table[:, :3], table[:, 3], table[:, 4], view)
+        return Matches(*_put_together(pairs, numbers, made))
 
     def overlaps(self, vertices: Floats, observed: PackedObservation) -> Floats:
         """Return (C,) intersection over union of a deformed template's silhouettes and the observed ones.
@@ -192,7 +192,7 @@ def _overlap_views(vertices: Floats, mesh: MeshEdges, views: _Views, seen: _Seen
     for c in prange(len(cameras)):
         if counts[c] == 0:
             continue
-        image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+        image = canvas[c, : sizes[c, 0] * sizes[c, 1]].reshape(sizes[c, 1], sizes[c, 0])
         low_x, low_y, high_x, high_y, _ = draw_silhouette(
             vertices, faces, edges, sides, cameras[c], image, all_pixels[c], all_toward[c], all_contour[c]
         )
@@ -236,11 +236,28 @@ def _match_views(
     made = np.zeros(len(counts), np.int64)
     for c in prange(len(cameras)):
         if counts[c] > 0:
-            image = canvas[c, : sizes[c, 1], : sizes[c, 0]]
+            image = canvas[c, : sizes[c, 0] * sizes[c, 1]].reshape(sizes[c, 1], sizes[c, 0])
             here = _Room(image, pixels[c], toward[c], contour[c], samples[c], which[c])
             seen = targets[c, : counts[c]]
             made[c] = _match_view(vertices, mesh, cameras[c], seen, rules, here, pairs[c], numbers[c])
     return pairs, numbers, made
+
+
+@compiled
+def _put_together(pairs: Ints, numbers: Floats, made: Ints) -> tuple[Ints, Floats, Floats, Floats, Ints]:
+    """Return the pairs of all views as the fields of `Matches`."""
+    total = made.sum()
+    flat, view = np.empty((total, 2), np.int64), np.empty(total, np.int64)
+    directions, residuals, weights = np.empty((total, 3)), np.empty(total), np.empty(total)
+    at = 0
+    for c in range(len(made)):
+        for k in range(made[c]):
+            flat[at, 0], flat[at, 1], view[at] = pairs[c, k, 0], pairs[c, k, 1], c
+            for i in range(3):
+                directions[at, i] = numbers[c, k, i]
+            residuals[at], weights[at] = numbers[c, k, 3], numbers[c, k, 4]
+            at += 1
+    return flat, directions, residuals, weights, view
 
 
 @compiled
@@ -316,12 +333,12 @@ def _match_view(
             count += _store(
                 edges[which[m]], outline[m], targets[at], share, reach, by_point, pairs[count], numbers[count]
             )
-    if rules.one_sided:
+    if rules.every == 0:
         return count
     # Observed to model
     cells, order, frame = fill_grid(outline)
-    per_target = total / len(targets)
-    for t in range(len(targets)):
+    per_target = total / len(range(0, len(targets), rules.every))
+    for t in range(0, len(targets), rules.every):
         at = nearest_alike(targets[t], furthest, outline, cells, order, frame)
         if at >= 0 and count < len(pairs):
             _rate(vertices, edges[which[at]], camera, by_point, scratch)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bytes
+from calibration.foundation.arrays import Bytes, Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from capture.recordings.masks import first_frame, mask_cameras
@@ -31,6 +31,9 @@ from tracking.observations.contours import Observation, observe
 from tracking.observations.feature_tracks import FeatureTracks, follow
 from tracking.observations.surface import Surface
 from tracking.points.placing import points_on
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.rivals import stays_better
+from tracking.sequence.track_file import open_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
     TrackPart,
@@ -229,6 +232,8 @@ def _mend(job: Job, span: Span) -> None:
             continue
         with PartMasks(job) as masks:
             look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
+            if not _worth_it(here, solver, look, frame, 1 if other < index else -1, guess):
+                continue
             track = _tracker(job.options(TrackOptions), solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
@@ -241,6 +246,17 @@ def _mend(job: Job, span: Span) -> None:
         if reached > best:
             best = reached
             _write(job, job.path("track", "mend", span), track, subject, solver)
+
+
+def _worth_it(
+    here: TrackPart, solver: FrameSolver, look: Look, frame: int, way: int, guess: tuple[QuadPose, Floats]
+) -> bool:
+    """Return whether a neighbour's pose in a frame, followed into a part, promises a better track of it."""
+    if here.path is None:
+        return True
+    with open_track(here.path) as file:
+        poses, agreement = [file.quads(row) for row in range(len(file))], file.agreement()
+    return stays_better(solver, lambda row: look(here.start + row), poses, agreement, frame - here.start, way, guess)
 
 
 def join(job: Job) -> CommandReport:
