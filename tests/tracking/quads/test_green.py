@@ -128,8 +128,9 @@ def test_derivatives_by_quads_against_finite_differences() -> None:
         back = QuadPose(rotation_from_vector(-change[:, :3]) @ pose.rotations, pose.centres - change[:, 3:])
         numeric = (cage_rig.deform(binding, ahead) - cage_rig.deform(binding, back)) / (2 * step)
         np.testing.assert_allclose(jacobian[..., number], numeric, atol=2e-6)
-    directions = np.array([[1.0, 0, 0], [0, 0.6, 0.8], [0.5, -0.5, 0.7]])
-    pairs, scale = np.array([[0, 0], [1, 2], [2, 0]]), np.array([1.0, 2.0, 0.5])
+    # One pair comes twice, another turned round: derived once, or not mixed up.
+    directions = np.array([[1.0, 0, 0], [0, 0.6, 0.8], [0.5, -0.5, 0.7], [0.8, 0, 0.6], [0, 1.0, 0]])
+    pairs, scale = np.array([[2, 1], [0, 0], [1, 2], [2, 0], [1, 2]]), np.array([1.0, 2.0, 0.5, 0.7, 3.0])
     along = cage_rig.outline_jacobian(cage_rig.by_carrier(binding), pairs, directions, scale, derivatives)
     middle = scale[:, None, None] * 0.5 * (jacobian[pairs[:, 0]] + jacobian[pairs[:, 1]])
     # Single precision of numbers up to 100

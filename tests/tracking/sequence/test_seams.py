@@ -1,0 +1,65 @@
+"""A part is tracked again from its neighbour's pose only where that, followed a few frames, promises more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.foundation.arrays import Floats
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.rivals import PATIENCE, WORTH, stays_better
+
+FRAMES = 3 * PATIENCE
+
+
+@dataclass
+class Follower:
+    """Stands for a solver: a guess comes nearer to x = 0, where the known track is, by a share per frame."""
+
+    share: float
+    agreement: float
+    unit: float = 1.0
+    fitted: int = 0
+
+    def fit(self, observation: int, pose: QuadPose, latent: Floats, **settings: Any) -> Any:
+        self.fitted += 1
+        return FollowedFit(QuadPose(pose.rotations, self.share * pose.centres), latent, self.agreement)
+
+
+@dataclass
+class FollowedFit:
+    pose: QuadPose
+    latent: Floats
+    agreement: float
+
+
+def at(x: float) -> QuadPose:
+    return QuadPose(np.eye(3)[None], np.array([[x, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("share", "gain", "worth_it", "fits"),
+    [
+        (1.0, 2.0 * WORTH, True, PATIENCE),  # apart, and better
+        (1.0, 0.5 * WORTH, False, PATIENCE),  # apart, and hardly better
+        (0.5, 2.0 * WORTH, False, 3),  # comes back to the known track
+    ],
+)
+@pytest.mark.parametrize(("first", "way"), [(0, 1), (FRAMES - 1, -1)])
+def test_what_comes_back_or_explains_no_more_is_not_followed_on(
+    share: float, gain: float, worth_it: bool, fits: int, first: int, way: int
+) -> None:
+    solver = Follower(share, 0.8 + gain)
+    known, agreement = [at(0.0)] * FRAMES, np.full(FRAMES, 0.8)
+    guess = (at(100.0), np.zeros(2))
+    assert stays_better(solver, lambda frame: frame, known, agreement, first, way, guess) is worth_it  # type: ignore[arg-type, return-value]
+    assert solver.fitted == fits
+
+
+def test_what_was_not_tracked_is_tracked_from_the_neighbour() -> None:
+    solver = Follower(1.0, 0.1)
+    agreement = np.full(FRAMES, np.nan)
+    assert stays_better(solver, lambda frame: frame, [at(0.0)] * FRAMES, agreement, 0, 1, (at(9.0), np.zeros(2)))  # type: ignore[arg-type, return-value]
