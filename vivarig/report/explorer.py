@@ -85,6 +85,12 @@ def show_explorer(
         '<p class="note"><span class="scripted">Move over a plot to see that moment, drag to zoom, double-click for '
         "the whole; turn the body with the mouse; arrow keys step. Yellow is doubtful, red is lost.</span></p>"
     )
+    if frames > _POINTS:
+        page.note(
+            "A long recording, of which this page holds a part: curves are the least and the greatest of each "
+            f"{frames / (_POINTS // 2):.0f} frames, the body is shown in {min(frames, _POSES)} of {frames} of them. "
+            "The files beside this page hold every frame."
+        )
 
 
 def _packed(values: Floats | Ints, kind: str) -> str:

@@ -12,9 +12,9 @@ from skeleton.analysis.contacts import Contacts
 from skeleton.analysis.cycles import CycleCurve
 from vivarig.report.plots import COOL, GREY, INK, WARM, figure_uri, shade_trust
 
-__all__ = ["cycle_plot", "footfall_plot"]
+__all__ = ["MOST_SECONDS", "cycle_plot", "footfall_plot"]
 
-_MOST_SECONDS = 20.0
+MOST_SECONDS = 20.0
 """Of longer recordings the footfalls of the first seconds are drawn: more would be a grey bar."""
 
 
@@ -26,7 +26,7 @@ def footfall_plot(contacts: Mapping[str, Contacts], trust: Ints) -> str:
         rate, frames = states.rate_hz, len(states.states)
         sure = states.confidence if states.confidence is not None else np.ones(len(states.spans))
         colour = INK if name.startswith("left") else WARM
-        longest = min(frames / rate, _MOST_SECONDS)
+        longest = min(frames / rate, MOST_SECONDS)
         for (begin, end), share in zip(states.spans, sure, strict=True):
             first, last = max(float(begin), 0.0) / rate, min(float(end), frames - 1.0) / rate
             if first < longest:  # an hour has tens of thousands

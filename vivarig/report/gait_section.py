@@ -10,7 +10,7 @@ from capture.recordings.recording import Recording
 from skeleton.analysis.belts import Ground
 from skeleton.analysis.cycles import CycleCurve, cycle_curves
 from skeleton.analysis.gait import Gait, GaitPaths, gait_of
-from vivarig.report.gait_plots import cycle_plot, footfall_plot
+from vivarig.report.gait_plots import MOST_SECONDS, cycle_plot, footfall_plot
 from vivarig.report.motion import MotionCurves
 from vivarig.report.page import Page
 from vivarig.results.findings import SkeletonFindings
@@ -44,7 +44,8 @@ def add_gait(page: Page, skeleton: SkeletonFindings, curves: MotionCurves, recor
         phase = gait.phase[name]
         rows.append((name, str(foot.strides), *cells, "-" if np.isnan(phase) else f"{phase:.2f}"))
     page.table(("foot", "whole strides", "length mm", "stride s", "stance s", "duty factor", "phase"), rows)
-    page.picture(footfall_plot(gait.contacts, skeleton.trust), "footfalls: bars are stances")
+    first = f" (the first {MOST_SECONDS:.0f} s)" if len(skeleton.trust) > MOST_SECONDS * skeleton.rate_hz else ""
+    page.picture(footfall_plot(gait.contacts, skeleton.trust), f"footfalls{first}: bars are stances")
     found = _cycles(curves, gait, ground.path(paths.root, skeleton.rate_hz))
     if found:
         page.note(

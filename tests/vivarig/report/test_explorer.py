@@ -17,6 +17,8 @@ from written_results import write_results
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import load_recording
 from vivarig.report import build_report
+from vivarig.report import page as report_page
+from vivarig.report.explorer import show_explorer
 from vivarig.report.surface_sampling import coarse_surface
 from vivarig.report.verdict import add_timeline
 from vivarig.results.findings import load_findings
@@ -125,6 +127,14 @@ def test_long_names_stand_whole_beside_the_line_of_trust(tmp_path: Path) -> None
         for low, high in opened.value(f"{boxes}.map(box => [box.x, box.x + box.width])"):
             assert low >= 0 and high <= 1000
         assert "longer than most" in opened.value("document.querySelectorAll('#timeline title')[4].textContent")
+
+
+def test_a_long_recording_says_what_of_it_the_page_holds(tmp_path: Path) -> None:
+    recording = cut_recording(tmp_path / "r", frames=2, cameras=2)
+    for frames, said in ((4_000, False), (50_000, True)):
+        page = report_page.Page("x")
+        show_explorer(page, recording, frames, [], [], None)
+        assert ("the greatest of each 25 frames, the body is shown in 3000 of 50000" in page.html()) == said
 
 
 def test_a_coarse_surface_keeps_its_shape() -> None:
