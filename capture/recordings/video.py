@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,8 @@ _STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
 #: Pixel formats whose first plane is the grey image as it is, levels 0-255.
 _FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
 _LARGEST_IMAGE_MB = 400
+_REMEMBERED = 256
+"""Videos whose length and time stamps a process remembers."""
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -87,6 +90,13 @@ def probe(source: Path | str) -> VideoInfo:
     if place.suffix.lower() in IMAGE_SUFFIXES:
         first = read_image(place)
         return VideoInfo(1, None, (first.shape[1], first.shape[0]), first.ndim == 3)
+    told = place.stat()
+    return _probed(place, told.st_size, told.st_mtime_ns)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _probed(place: Path, size_bytes: int, changed_ns: int) -> VideoInfo:
+    """Return what a video holds, counted once per process: each part of an hour's recording would count it again."""
     with _opened(place) as container:
         stream = _video_stream(container, place)
         rate = float(stream.average_rate) if stream.average_rate else None
@@ -181,32 +191,53 @@ def _first_plane(frame: av.VideoFrame) -> Bytes:
 
 
 def _sought(
-    path: Path, container: av.container.InputContainer, stream: av.VideoStream, start: int
+    path: Path, container: av.container.InputContainer, stream: av.VideoStream, start: int, *, trusting: bool = True
 ) -> Iterator[tuple[int, av.VideoFrame]]:
     """Yield (index, frame) from the key frame before ``start`` on.
 
-    Frames are numbered by their time stamps, read from the packets without decoding; a video without usable stamps is
-    decoded from its beginning.
+    Frames are numbered by their time stamps, read without decoding; a video without usable stamps is decoded from its
+    beginning.
     """
-    stamps = _time_stamps(path)
+    told = path.stat()
+    stamps, even = _time_stamps(path, told.st_size, told.st_mtime_ns, trusting)
     if stamps is None or start >= len(stamps):
         yield from enumerate(container.decode(stream))
         return
     container.seek(int(stamps[start]), stream=stream, backward=True, any_frame=False)
+    begun = False
     for frame in container.decode(stream):
-        if frame.pts is not None:
-            yield int(np.searchsorted(stamps, frame.pts)), frame
+        if frame.pts is None:
+            continue
+        index = int(np.searchsorted(stamps, frame.pts))
+        if even and (index == len(stamps) or stamps[index] != frame.pts):
+            if begun:
+                raise InputError(f"{path}: frame {index} is not where its index says; write the video's container anew")
+            yield from _sought(path, container, stream, start, trusting=False)
+            return
+        begun = True
+        yield index, frame
 
 
-def _time_stamps(path: Path) -> NDArray[np.int64] | None:
-    """Return the sorted presentation stamps of a video's packets, None where they do not number the frames."""
+@lru_cache(maxsize=_REMEMBERED)
+def _time_stamps(path: Path, size_bytes: int, changed_ns: int, trusting: bool) -> tuple[NDArray[np.int64] | None, bool]:
+    """Return the sorted presentation stamps of a video, None where they do not number the frames, found once.
+
+    With ``trusting`` they are taken from an index in the file that lists every frame, evenly spaced (then True is
+    returned, too): to read the packets of an hour instead costs the whole file.
+    """
     with _opened(path) as container:
         stream = _video_stream(container, path)
+        entries = stream.index_entries
+        if trusting and stream.start_time is not None and 2 <= stream.frames == len(entries):
+            order = np.array([entry.timestamp for entry in entries], dtype=np.int64)
+            step = int(order[1] - order[0])
+            if step > 0 and (np.diff(order) == step).all():
+                return np.asarray(stream.start_time + step * np.arange(len(order))), True
         found = [packet.pts for packet in container.demux(stream) if packet.size]
     if any(stamp is None for stamp in found):
-        return None
+        return None, False
     stamps = np.sort(np.array(found, dtype=np.int64))
-    return stamps if len(stamps) and (np.diff(stamps) > 0).all() else None
+    return (stamps if len(stamps) and (np.diff(stamps) > 0).all() else None), False
 
 
 def write_video(

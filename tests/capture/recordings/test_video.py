@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from capture.recordings import video
 from capture.recordings.video import probe, read_frames, write_video
 
 
@@ -56,3 +57,28 @@ def test_bad_videos(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no frame to write"):
         write_video(tmp_path / "empty.mp4", [], 30.0)
     assert not (tmp_path / "empty.mp4").exists()
+
+
+def test_an_index_that_is_wrong_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stamps that the file's index promises and its frames do not have: the packets are read instead."""
+    path, frames = tmp_path / "a.mp4", clip(120, False)
+    write_video(path, frames, 120.0, quality=4)
+    real, asked = video._time_stamps.__wrapped__, []
+
+    def stamps(path: Path, size: int, changed: int, trusting: bool) -> tuple[np.ndarray | None, bool]:
+        asked.append(trusting)
+        found, even = real(path, size, changed, trusting)
+        return (found + 1, True) if trusting else (found, even)
+
+    monkeypatch.setattr(video, "_time_stamps", stamps)
+    found = list(read_frames(path, 60, 70))
+    assert [index for index, _ in found] == list(range(60, 70)) and asked == [True, False]
+    assert all(abs(float(image.mean()) - frames[index].mean()) <= 0.6 for index, image in found)
+
+
+def test_a_video_is_counted_once_and_again_when_it_changes(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    for count in (60, 90):
+        write_video(path, clip(count, False), 120.0)
+        assert probe(path).frames == count == probe(path).frames
+        assert [index for index, _ in read_frames(path, 50)] == list(range(50, count))
