@@ -171,6 +171,21 @@ def test_a_wrong_guess_is_doubted_and_the_subject_looked_for() -> None:
         assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
 
 
+def test_a_start_that_was_ambiguous_with_another_body_is_looked_for_again() -> None:
+    truth = placed(bent(0.3, 0.1), 0.4, (10.0, -20.0, 0.0))
+    tracker = Tracker(solver(), rig())
+    turned_round = placed(bent(0.3, 0.1), 0.4 + np.pi, (10.0, -20.0, 0.0))
+    latent = np.zeros(tracker.solver.prior.latent_dim)
+    for guess in (truth, turned_round):
+        fit, lead = tracker.sought_again(seen(truth), (guess, latent))
+        assert error_mm(fit.pose, truth) < 10.0 and lead > 0.01
+    # A rival that explains as much is clearly different: its lead is what is left between them.
+    rival = tracker.solver.fit(seen(truth), turned_round, latent)
+    tracker._found = lambda observation: (rival, 1.0)  # type: ignore[method-assign]
+    fit, lead = tracker.sought_again(seen(truth), (truth, latent))
+    assert error_mm(fit.pose, truth) < 10.0 and 0 < lead == pytest.approx(fit.score - rival.score)
+
+
 def test_tracker_finds_its_start_tracks_marks_blank_frames_and_recovers() -> None:
     count, blank = 12, (6, 7)
     truth = [
