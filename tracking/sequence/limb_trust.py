@@ -73,6 +73,9 @@ LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
 """Views that show a limb apart from the rest, below which it is hidden."""
+CHECKED = 3.0
+"""Views that show the limb shown best, below which one that fewer than two show is not believed: outlines of two
+cameras alone leave a forearm before the trunk anywhere between, and no third one carves it away."""
 UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
@@ -121,7 +124,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(np.nan_to_num(record.weak) > limits.weak * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
     mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
-    mark(hidden & ((lead < limits.hidden_ambiguous) | (record.views < 1)), Trust.DOUBTFUL, Reason.HIDDEN)
+    untold = (record.views < 1) | _unchecked(record)
+    mark(hidden & ((lead < limits.hidden_ambiguous) | untold), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
@@ -144,8 +148,17 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
     weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
     turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
-    doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak], axis=0)
+    alone = 0.1 * _unchecked(record)
+    doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone], axis=0)
     return np.asarray(REACH * unit * doubt)
+
+
+def _unchecked(record: LimbRecord) -> Bools:
+    """(T, L) limbs that fewer than two views show, where too few cameras see the body to carve the rest away."""
+    views = np.nan_to_num(record.views)
+    unchecked = (views < SHOWN) & (views.max(axis=1, keepdims=True) < CHECKED)
+    unchecked[:, 0] = False
+    return np.asarray(unchecked)
 
 
 def _least_lead(record: LimbRecord, limits: Limits) -> Floats:

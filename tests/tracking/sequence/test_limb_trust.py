@@ -57,6 +57,15 @@ def test_a_recording_that_is_poor_throughout_is_not_trusted() -> None:
     assert judge_limbs(poor, unit=UNIT)[0].all()
 
 
+def test_a_limb_that_one_of_two_views_shows_is_not_believed() -> None:
+    for cameras, wanted in ((2.0, Trust.DOUBTFUL), (4.0, Trust.TRUSTED)):
+        record = with_one(replace(good(), views=np.full((3, 2), cameras)), views=1.0)
+        trust, reason = judge_limbs(record, unit=UNIT)
+        assert trust[1, 1] == wanted and trust.sum() == int(wanted)
+        assert reason[1, 1] == (Reason.HIDDEN if wanted else 0)
+        assert (limb_doubt(record, unit=UNIT)[1, 1] > 5) == bool(wanted)
+
+
 def test_what_was_not_tracked_is_lost() -> None:
     trust, reason = judge_limbs(LimbRecord.empty(2, 2), unit=UNIT)
     assert (trust == Trust.LOST).all() and (reason == Reason.NOT_TRACKED).all()
