@@ -83,7 +83,7 @@ CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reas
 TOGETHER, SINGLE = 2, 1.6
 """Frames before and after whose leads over a turn in place, and whose unexplained and empty shares of a rodent's limb,
 are taken together: a head that nods wrongly does so for more than a frame, and what single silhouettes err by averages
-out. A single frame counts by itself where it has so many times what is allowed."""
+out. A single frame counts by itself where it has so many times what is allowed, or lacks so much of the lead."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 REACH = 250.0
@@ -173,7 +173,7 @@ def _least_lead(record: LimbRecord, limits: Limits) -> Floats:
 def _turn_doubt(record: LimbRecord) -> Floats:
     """(T, L) by how much the lead over itself turned in place is too small, mean of the frames around; 1 for none."""
     known = np.isfinite(record.turned)
-    lead = np.where(known, _around(record.turned), 1.0)
+    lead = np.where(known, np.minimum(_around(record.turned), SINGLE * np.nan_to_num(record.turned)), 1.0)
     wanted = np.where(np.arange(known.shape[1]) == 0, TURN, NOD)  # the trunk is rolled, the head nodded
     return np.asarray(np.maximum(1.0 - lead / wanted, 0.0))
 
