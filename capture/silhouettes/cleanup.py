@@ -82,7 +82,7 @@ def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
 
 def holes_of(mask: Bools, largest_px: float) -> tuple[Runs, NDArray[np.int64]]:
     """Return the runs of a mask's background, and which of its parts are holes of up to ``largest_px`` pixels."""
-    runs = runs_of(~mask, diagonal=False)
+    runs = runs_of(mask, diagonal=False, of=False)
     height, width = mask.shape
     small = runs.areas() <= largest_px
     at_border = (runs.row == 0) | (runs.row == height - 1) | (runs.start == 0) | (runs.stop == width)

@@ -25,7 +25,7 @@ from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
-from capture.silhouettes.views.lines_of_sight import Scene
+from capture.silhouettes.views.lines_of_sight import Frame, Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
 from capture.silhouettes.views.thin_parts import with_thin_parts
@@ -75,29 +75,31 @@ def mask_flags(mask: Bools) -> int:
 class _CloseViews:
     """The views of one frame, each cut to where its subject is: the cost follows the subject's size, not the image's.
 
-    ``masks`` (h, w) of windows of the images, ``rig`` the cameras of these, ``side`` the longer side of the images, px.
+    ``masks`` (h, w) of windows of the images, ``rig`` the cameras of these, ``frames`` those of whole images, ``side`` the longer side of the images, px.
     """
 
     masks: list[Bools]
     doubts: Sequence[Doubt | None]
     windows: list[tuple[slice, slice]]
     rig: Rig
+    frames: list[Frame]
     side: int
 
     @classmethod
     def of(cls, masks: Sequence[Bools], doubts: Sequence[Doubt | None], rig: Rig) -> _CloseViews:
         """Cut masks (H, W) and cameras to the windows of the doubts; views without one stay whole."""
-        windows, cameras, side = [], [], 1
+        windows, cameras, frames, side = [], [], [], 1
         for mask, doubt, camera in zip(masks, doubts, rig, strict=True):
             height, width = mask.shape
             rows, columns = (slice(0, height), slice(0, width)) if doubt is None else doubt.window
             size = (columns.stop - columns.start, rows.stop - rows.start)
             whole = size == (width, height)
             cameras.append(camera if whole else cropped(camera, (columns.start, rows.start), size))
+            frames.append((camera, (columns.start, rows.start)))
             windows.append((rows, columns))
             side = max(side, height, width)
         parts = [np.ascontiguousarray(mask[window]) for mask, window in zip(masks, windows, strict=True)]
-        return cls(parts, doubts, windows, Rig(tuple(cameras)), side)
+        return cls(parts, doubts, windows, Rig(tuple(cameras)), frames, side)
 
 
 def judge_frame(
@@ -110,7 +112,7 @@ def judge_frame(
         views = _CloseViews.of(
             [share.masks[offset] for share in shares], [share.doubts[offset] for share in shares], rig
         )
-        scene, changed = Scene.of(views.masks, views.rig), np.zeros(len(shares), dtype=bool)
+        scene, changed = Scene.of(views.masks, views.rig, views.frames), np.zeros(len(shares), dtype=bool)
         if options.repair:
             scene, changed = _confirm(views, known, scene)
         verdict = consensus(views.masks, views.rig, repair=options.repair, scene=scene)
@@ -138,7 +140,7 @@ def frame_agreement(masks: Sequence[Bools], doubts: Sequence[Doubt | None], rig:
     With each other alone where no model says what differs: masks that are brought, keys, sitting subjects.
     """
     views = _CloseViews.of(masks, doubts, rig)
-    return _agreement(views, floor, Scene.of(views.masks, views.rig))
+    return _agreement(views, floor, Scene.of(views.masks, views.rig, views.frames))
 
 
 def _agreement(views: _CloseViews, floor: Floor | None, scene: Scene) -> Floats:
@@ -182,7 +184,7 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
     wide = []
     for doubt, mask in zip(views.doubts, views.masks, strict=True):
         wide.append(mask if doubt is None else doubt.whole(mask) | enclosed(mask))
-    scene = Scene.of(wide, views.rig, scene)
+    scene = Scene.of(wide, views.rig, views.frames)
     # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
     filmed = [isinstance(model, CameraModel) and model.name == "plate" for model in models]
     seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene, np.logical_not(filmed).tolist())
@@ -195,7 +197,7 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
                 views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
     thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
     if any(part.any() for part in thin):
-        views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, scene)
+        views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, views.frames)
     return scene
 
 

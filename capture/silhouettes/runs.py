@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Ints
+from calibration.foundation.arrays import Bools, Bytes, Ints
 from calibration.foundation.compiled import compiled
 
 __all__ = ["Runs", "runs_of"]
@@ -60,18 +60,59 @@ class Runs:
         return np.bincount(self.part, weights=values, minlength=self.parts).astype(np.int64)
 
 
-def runs_of(mask: Bools, *, diagonal: bool) -> Runs:
-    """Return the runs of a mask (H, W); ``diagonal``: whether pixels that meet in a corner hang together."""
+def runs_of(mask: Bools, *, diagonal: bool, of: bool = True) -> Runs:
+    """Return the runs of the pixels ``of`` one kind of a mask (H, W), set or not.
+
+    ``diagonal``: whether pixels that meet in a corner hang together.
+    """
     height, width = mask.shape
-    # Where a pixel differs from the one to its left, the outside being empty: starts and stops take turns.
-    turns = np.empty((height, width + 1), dtype=bool)
-    turns[:, 0], turns[:, width] = mask[:, 0], mask[:, width - 1]
-    np.not_equal(mask[:, 1:], mask[:, :-1], out=turns[:, 1:width])
-    at = np.flatnonzero(turns)
-    row = at[::2] // (width + 1)
-    start, stop = at[::2] - row * (width + 1), at[1::2] - row * (width + 1)
+    row, start, stop = _found(np.ascontiguousarray(mask).view(np.uint8), int(of))
     part, parts = _joined(row, start, stop, int(diagonal))
     return Runs((height, width), row, start, stop, part, parts)
+
+
+@compiled
+def _found(mask: Bytes, kind: int) -> tuple[Ints, Ints, Ints]:
+    """Return row, first column and the column after the last of all runs of 0 or 1 in a mask (H, W)."""
+    height, width = mask.shape
+    turns = np.empty(width + 2, np.int64)
+    size, count = 1024, 0
+    found = np.empty((3, size), np.int64)
+    for y in range(height):
+        n = _turns(mask[y], kind, turns)
+        if count + n // 2 > size:
+            size = 2 * size + width
+            larger = np.empty((3, size), np.int64)
+            larger[:, :count] = found[:, :count]
+            found = larger
+        for k in range(n // 2):
+            found[0, count + k], found[1, count + k], found[2, count + k] = y, turns[2 * k], turns[2 * k + 1]
+        count += n // 2
+    return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
+
+
+@compiled
+def _turns(line: Bytes, kind: int, turns: Ints) -> int:
+    """Fill where runs of one kind in a row (W,) start and stop in turn; return how many these are."""
+    words = line[: len(line) // 8 * 8].view(np.uint64)
+    ones = np.uint64(0x0101010101010101)
+    n, inside = 0, False
+    for word in range(len(words)):
+        # Eight pixels at a time: where none differs, no run starts or stops.
+        same = ones if inside == (kind == 1) else np.uint64(0)
+        if words[word] != same:
+            for x in range(8 * word, 8 * word + 8):
+                if (line[x] == kind) != inside:
+                    turns[n] = x
+                    n, inside = n + 1, not inside
+    for x in range(8 * len(words), len(line)):
+        if (line[x] == kind) != inside:
+            turns[n] = x
+            n, inside = n + 1, not inside
+    if inside:
+        turns[n] = len(line)
+        n += 1
+    return n
 
 
 @compiled

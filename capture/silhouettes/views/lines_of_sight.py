@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import cv2
@@ -45,14 +46,14 @@ from calibration.cameras.camera_row import (
 )
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 from capture.hull.distance import BORDER_PX, DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
 
-__all__ = ["ALL_OTHERS", "Others", "PackedViews", "Scene", "lines_that_meet", "outline_box"]
+__all__ = ["ALL_OTHERS", "Frame", "Others", "PackedViews", "Scene", "lines_that_meet", "outline_box"]
 
 #: Lines of sight are followed in steps of this many pixels at least.
 _STEP_PX = 3.0
@@ -63,13 +64,20 @@ _SURE = 0.95
 
 
 class PackedViews(NamedTuple):
-    """Cameras (C, 36), distances from their masks in one buffer, px, (C, 9) start, width, height, x, y, frame, carving
-    and plain lens of each, and (C,) how many pixels a point moves in a view at most, times its distance."""
+    """Cameras (C, 36) and their masks in one buffer, with distances from these, px, of every second pixel in another.
+
+    ``layout`` (C, 11) has start, width, height, x, y, frame, carving and plain lens of each, start and width of its
+    distances; ``gains`` (C,) how many pixels a point moves in a view at most, times its distance.
+    """
 
     rows: Floats
+    masks: Bytes
     away: Singles
     layout: Ints
     gains: Floats
+
+
+Frame = tuple[Camera, tuple[int, int]]
 
 
 class Line(NamedTuple):
@@ -117,7 +125,7 @@ class Scene:
         rows: (n, 36) the cameras packed.
         gains: (n,) as in `PackedViews`.
         step: least step along a line, mm.
-        lattices: by camera, directions (h, w, 3) of the lines through every `_LATTICE_PX`-th pixel, as far as known.
+        frames: of each of these the camera of whole images, and where (x, y) in these its silhouettes begin.
         packings: by how much larger, the silhouettes that were packed last, and packed.
     """
 
@@ -127,34 +135,27 @@ class Scene:
     rows: Floats
     gains: Floats
     step: float
-    lattices: dict[Camera, Floats]
+    frames: list[Frame]
     packings: dict[int, tuple[list[Bools], PackedViews]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, masks: Sequence[Bools], rig: Rig, like: Scene | None = None) -> Scene:
+    def of(cls, masks: Sequence[Bools], rig: Rig, frames: Sequence[Frame] | None = None) -> Scene:
         """Look at silhouettes (H, W), one per camera; larger ones of the same frame hold for smaller ones, too.
 
-        ``like``: a scene of the same rig, whose lines are taken over.
+        ``frames``: of all cameras; None: the silhouettes are those of whole images.
         """
-        lattices = {} if like is None else like.lattices
         evidence = gather([outline_box(mask) for mask in masks], rig)
         used = np.flatnonzero(evidence.used)
         if evidence.box is None:
-            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0, lattices)
+            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0, [])
         rows = np.array([camera.packed() for camera in evidence.cameras])
         away = np.linalg.norm(rows[:, CENTRE] - evidence.box.centre, axis=1)
         scales = view_scales(rows, evidence.box)
         step = _STEP_PX * float(np.median(scales.metric * away))
-        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step, lattices)
-
-    def lattice(self, place: int) -> Floats:
-        """Return the directions (h, w, 3) of the lines of sight of a view through every `_LATTICE_PX`-th pixel."""
-        camera = self.cameras[place]
-        if camera not in self.lattices:
-            across, down = (np.arange(0.0, side + _LATTICE_PX, _LATTICE_PX) for side in camera.size)
-            pixels = np.stack(np.broadcast_arrays(across[None, :], down[:, None]), axis=-1)
-            self.lattices[camera] = np.ascontiguousarray(camera.rays(pixels)[1])
-        return self.lattices[camera]
+        known: list[Frame] = []
+        for camera, index in zip(evidence.cameras, used.tolist(), strict=True):
+            known.append((camera, (0, 0)) if frames is None or camera is not rig[index] else frames[index])
+        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step, known)
 
     def packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
         """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative.
@@ -171,7 +172,9 @@ class Scene:
         """Return the views with silhouettes, as `packed` does."""
         room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
         square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
-        buffers, layout, start = [], np.zeros((len(self.used), 9), dtype=np.int64), 0
+        grown: list[Bytes] = [np.zeros(0, np.uint8)]
+        distances: list[Singles] = [np.zeros(0, np.float32)]
+        layout, start, start_away = np.zeros((len(self.used), 11), dtype=np.int64), 0, 0
         rare = self.rows[:, K4 : TAU_Y + 1].any(axis=1)
         layout[:, 8] = (self.rows[:, MODEL] == PINHOLE) & ~rare
         for place, index in enumerate(self.used.tolist()):
@@ -184,13 +187,36 @@ class Scene:
             x0, y0 = max(left - room, 0), max(top - room, 0)
             x1, y1 = min(right + room + 1, width), min(bottom + room + 1, height)
             # The image's border is no edge.
-            grown = np.asarray(change(masks[index][y0:y1, x0:x1].view(np.uint8), square))
-            away = cv2.distanceTransform(1 - grown, cv2.DIST_L2, cv2.DIST_MASK_3)
+            mask = np.asarray(change(masks[index][y0:y1, x0:x1].view(np.uint8), square))
+            away = cv2.distanceTransform(_free_squares(mask), cv2.DIST_L2, cv2.DIST_MASK_3)
             layout[place, :8] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
-            buffers.append(away.ravel())
-            start += away.size
-        whole: Singles = np.concatenate(buffers) if buffers else np.zeros(0, np.float32)
-        return PackedViews(self.rows, whole, layout, self.gains)
+            layout[place, 9:] = (start_away, away.shape[1])
+            grown.append(mask.ravel())
+            distances.append(away.ravel())
+            start, start_away = start + mask.size, start_away + away.size
+        return PackedViews(self.rows, np.concatenate(grown), np.concatenate(distances), layout, self.gains)
+
+
+@compiled
+def _free_squares(mask: Bytes) -> Bytes:
+    """Return which squares of two by two pixels of a mask (h, w) have none set, 1 or 0."""
+    height, width = mask.shape
+    out = np.ones((-(-height // 2), -(-width // 2)), np.uint8)
+    for y in range(height):
+        row, line = out[y // 2], mask[y]
+        for x in range(width // 2):
+            row[x] &= np.uint8((line[2 * x] | line[2 * x + 1]) == 0)
+        if width % 2 == 1:
+            row[width // 2] &= np.uint8(line[width - 1] == 0)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _lattice(camera: Camera) -> Floats:
+    """Return the directions (h, w, 3) of the lines of sight of a camera through every `_LATTICE_PX`-th pixel."""
+    across, down = (np.arange(0.0, side + _LATTICE_PX, _LATTICE_PX) for side in camera.size)
+    pixels = np.stack(np.broadcast_arrays(across[None, :], down[:, None]), axis=-1)
+    return np.ascontiguousarray(camera.rays(pixels)[1])
 
 
 def lines_that_meet(
@@ -209,9 +235,11 @@ def lines_that_meet(
     finer, those alone around which they differ.
     """
     grid, (top, left), spacing = asked
-    lattice, origin = scene.lattice(place), scene.rows[place, CENTRE]
-    where = (top, left, spacing, coarse)
-    return _follow(grid, where, origin, lattice, place, views, (box.low, box.high), scene.step, others)
+    camera, (x, y) = scene.frames[place]
+    where = (top + y, left + x, spacing, coarse)
+    return _follow(
+        grid, where, scene.rows[place, CENTRE], _lattice(camera), place, views, (box.low, box.high), scene.step, others
+    )
 
 
 @compiled
@@ -270,8 +298,11 @@ def _room(depth: float, line: Line, own: int, ask: Ints, side: int, views: Packe
         if beside >= 0.5 or layout[view, 1] == 0:
             away = max(away, max(beside - 0.5, 1e-6))
         elif away == 0.0:
-            n = layout[view, 0] + int(np.floor(row_of + 0.5)) * layout[view, 1] + int(np.floor(column + 0.5))
-            away = _SURE * views.away[n]
+            r, q = int(np.floor(row_of + 0.5)), int(np.floor(column + 0.5))
+            if views.masks[layout[view, 0] + r * layout[view, 1] + q] == 0:
+                # From square to square, of which those may be the nearest corners.
+                squares = views.away[layout[view, 9] + r // 2 * layout[view, 10] + q // 2]
+                away = max(2.0 * _SURE * squares - 1.42, 1e-6)
         if away == 0.0:
             inside += 1
             continue

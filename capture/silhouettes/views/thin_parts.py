@@ -15,7 +15,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
-from capture.silhouettes.views.lines_of_sight import Scene
+from capture.silhouettes.views.lines_of_sight import Frame, Scene
 
 __all__ = ["with_thin_parts"]
 
@@ -35,14 +35,15 @@ def with_thin_parts(
     rig: Rig,
     floor: Floor,
     side: int | None = None,
-    scene: Scene | None = None,
+    frames: Sequence[Frame] | None = None,
 ) -> list[Bools]:
     """Return the silhouettes (H, W) of one frame with what is ``thin`` (H, W) around them and the other views have.
 
-    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of the same frame.
+    ``side``: longer side of the images, px, where masks and rig are of parts of them. ``frames``: what
+    parts they are.
     """
     strong = [mask | part for mask, part in zip(masks, thin, strict=True)]
-    sights = Sights(strong, Scene.of(strong, rig, scene), larger_by(_SLACK, masks, side))
+    sights = Sights(strong, Scene.of(strong, rig, frames), larger_by(_SLACK, masks, side))
     out = list(masks)
     if len(sights.used) < 3:
         return out
