@@ -12,6 +12,7 @@ from pathlib import Path
 import av
 import cv2
 import numpy as np
+from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bytes
@@ -167,7 +168,7 @@ def _decode(
         stream.thread_type = "AUTO" if ahead else "NONE"
         mono = gray or (stream.pix_fmt or "").startswith("gray")
         layout = "gray" if mono else "bgr24"
-        index = 0
+        index, turned = 0, VideoReformatter()  # one for all frames: it keeps its tables
         try:
             frames: Iterator[tuple[int, av.VideoFrame]] = enumerate(container.decode(stream))
             if start >= _WORTH_SEEKING and container.format.name in _STAMPED:
@@ -177,7 +178,12 @@ def _decode(
                     return
                 if index >= start and (index - start) % step == 0:
                     plain = mono and frame.format.name in _FULL_RANGE
-                    yield index, _first_plane(frame) if plain else np.asarray(frame.to_ndarray(format=layout))
+                    yield (
+                        index,
+                        _first_plane(frame)
+                        if plain
+                        else np.asarray(turned.reformat(frame, format=layout).to_ndarray()),
+                    )
         except av.error.FFmpegError as error:
             raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
 

@@ -8,6 +8,7 @@ be, and carried on inwards; how far that may be wrong is how much the ratio vari
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ __all__ = ["Doubt", "doubt_of", "standing_out"]
 
 #: Room around a silhouette in which its missing parts are looked for, share of its extent, and px.
 _ROOM, _ROOM_PX = 1.0, 16
+#: The same where the border cuts what is found: a share of the extent is not seen.
+_ROOM_CUT = 1.5
 #: Least error of the ratio that ground is lit by, share; and standard deviations that a part must stand out by.
 _RATIO_ERROR = 0.03
 _STANDS_OUT = 4.0
@@ -112,7 +115,7 @@ def doubt_of(
     """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
-    border cuts that, it is the whole image: what lies beyond is not known, and the views must see that. ``apart``: it
+    border cuts that, it reaches there: what lies beyond is not known, and the views must see that. ``apart``: it
     also holds what may be shade and does not hang together with the silhouette, but may be a thin part of it.
     ``known``: what was measured of the image before.
     """
@@ -120,41 +123,42 @@ def doubt_of(
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     if w == 0:
         return None
-    room = round(_ROOM * max(w, h)) + _ROOM_PX
-    rows, columns = (
-        slice(max(0, y - room), min(height, y + h + room)),
-        slice(max(0, x - room), min(width, x + w + room)),
-    )
     if light is None:
         light = model.light(image)
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
-    window, whole = (rows, columns), (slice(0, height), slice(0, width))
-    shaded, plain = both = model.both_in(frame, window, light, known)
-    own = mask[window]
-    found = _hanging_together((plain >= low) | own, own)
-    borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
-    if any(border and rim.any() for border, rim in zip(borders, _rims(found), strict=True)):
-        # What lies far away is not looked at there either.
-        near, window, (shaded, plain) = window, whole, (np.zeros_like(mask, np.uint8) for _ in range(2))
-        shaded[near], plain[near] = both
-    else:
-        here = _needed((plain >= low) | own if apart else found | (shaded >= _high(low)))
-        shaded, plain = shaded[here].copy(), plain[here].copy()
-        for rim in (*_rims(plain), *_rims(shaded)):
-            rim[:] = 0
-        top, left = rows.start, columns.start
-        window = (slice(top + here[0].start, top + here[0].stop), slice(left + here[1].start, left + here[1].stop))
+    for share in (_ROOM, _ROOM_CUT):
+        room = round(share * max(w, h)) + _ROOM_PX
+        rows = slice(max(0, y - room), min(height, y + h + room))
+        columns = slice(max(0, x - room), min(width, x + w + room))
+        shaded, plain = model.both_in(frame, (rows, columns), light, known)
+        own = mask[rows, columns]
+        found = _hanging_together((plain >= low) | own, own)
+        borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
+        cut = [border and bool(rim.any()) for border, rim in zip(borders, _rims(found), strict=True)]
+        if not any(cut):
+            break
+    here = _needed((plain >= low) | own if apart or any(cut) else found | (shaded >= _high(low)), cut)
+    shaded, plain = shaded[here].copy(), plain[here].copy()
+    for image_of in (plain, shaded):
+        for rim, is_cut in zip(_rims(image_of), cut, strict=True):
+            rim[:] = rim if is_cut else 0
+    top, left = rows.start, columns.start
+    window = (slice(top + here[0].start, top + here[0].stop), slice(left + here[1].start, left + here[1].stop))
     return Doubt(window, plain, shaded, low, frame[window].copy(), light)
 
 
-def _needed(mask: Bools) -> tuple[slice, slice]:
-    """Return the part of a window (h, w) that is needed to judge what a mask holds."""
+def _needed(mask: Bools, cut: Sequence[bool]) -> tuple[slice, slice]:
+    """Return the part of a window (h, w) that is needed to judge what a mask holds.
+
+    It reaches the sides (upper, lower, left, right) that ``cut`` it.
+    """
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    height, width = mask.shape
     room = _AROUND_PX + _RIM_PX
     return (
-        slice(max(0, y - room), min(mask.shape[0], y + h + room)),
-        slice(max(0, x - room), min(mask.shape[1], x + w + room)),
+        slice(0 if cut[0] else max(0, y - room), height if cut[1] else min(height, y + h + room)),
+        slice(0 if cut[2] else max(0, x - room), width if cut[3] else min(width, x + w + room)),
     )
 
 

@@ -75,7 +75,8 @@ def mask_flags(mask: Bools) -> int:
 class _CloseViews:
     """The views of one frame, each cut to where its subject is: the cost follows the subject's size, not the image's.
 
-    ``masks`` (h, w) of windows of the images, ``rig`` the cameras of these, ``frames`` those of whole images, ``side`` the longer side of the images, px.
+    ``masks`` (h, w) of windows of the images, ``rig`` the cameras of these, ``frames`` those of whole images, ``side``
+    the longer side of these, px.
     """
 
     masks: list[Bools]

@@ -104,7 +104,7 @@ def _look(
         for x in range(width):
             differs[x] = np.uint8(abs(np.float32(frame[y, x]) - centre[y, x] * gains[x]) > limit * spread[y, x])
         for tile in range(tiles.shape[1]):
-            count = 0
-            for x in range(tile * side, min(width, (tile + 1) * side)):
-                count += differs[x]
+            count, here = 0, differs[tile * side : (tile + 1) * side]
+            for x in range(len(here)):
+                count += here[x]
             tiles[row, tile] += count

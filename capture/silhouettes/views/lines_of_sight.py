@@ -46,7 +46,7 @@ from calibration.cameras.camera_row import (
 )
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 from capture.hull.distance import BORDER_PX, DistanceImage, Extent
@@ -64,14 +64,13 @@ _SURE = 0.95
 
 
 class PackedViews(NamedTuple):
-    """Cameras (C, 36) and their masks in one buffer, with distances from these, px, of every second pixel in another.
+    """Cameras (C, 36), distances from their masks in one buffer, px, and how these lie in it.
 
-    ``layout`` (C, 11) has start, width, height, x, y, frame, carving and plain lens of each, start and width of its
-    distances; ``gains`` (C,) how many pixels a point moves in a view at most, times its distance.
+    ``layout`` (C, 11) has start, width, height, x, y, the image's left, top, right and bottom, carving and plain lens;
+    ``gains`` (C,) how many pixels a point moves in a view at most, times its distance.
     """
 
     rows: Floats
-    masks: Bytes
     away: Singles
     layout: Ints
     gains: Floats
@@ -172,43 +171,27 @@ class Scene:
         """Return the views with silhouettes, as `packed` does."""
         room, change = max(larger, 1), cv2.dilate if larger > 0 else cv2.erode
         square = np.ones((2 * abs(larger) + 1, 2 * abs(larger) + 1), np.uint8)
-        grown: list[Bytes] = [np.zeros(0, np.uint8)]
-        distances: list[Singles] = [np.zeros(0, np.float32)]
-        layout, start, start_away = np.zeros((len(self.used), 11), dtype=np.int64), 0, 0
+        buffers, layout, start = [np.zeros(0, np.float32)], np.zeros((len(self.used), 11), dtype=np.int64), 0
         rare = self.rows[:, K4 : TAU_Y + 1].any(axis=1)
-        layout[:, 8] = (self.rows[:, MODEL] == PINHOLE) & ~rare
+        layout[:, 10] = (self.rows[:, MODEL] == PINHOLE) & ~rare
         for place, index in enumerate(self.used.tolist()):
             height, width = masks[index].shape
             image = outline_box(masks[index])
+            whole, (x, y) = self.frames[place]
+            frame = (-x, -y, whole.size[0] - x, whole.size[1] - y)
             if image.view is Extent.EMPTY:
-                layout[place, :8] = (start, 0, 0, 0, 0, width, height, 1)
+                layout[place, :10] = (start, 0, 0, 0, 0, *frame, 1)
                 continue
             left, top, right, bottom = (int(side) for side in image.box)
             x0, y0 = max(left - room, 0), max(top - room, 0)
             x1, y1 = min(right + room + 1, width), min(bottom + room + 1, height)
             # The image's border is no edge.
-            mask = np.asarray(change(masks[index][y0:y1, x0:x1].view(np.uint8), square))
-            away = cv2.distanceTransform(_free_squares(mask), cv2.DIST_L2, cv2.DIST_MASK_3)
-            layout[place, :8] = (start, x1 - x0, y1 - y0, x0, y0, width, height, int(image.carves_outside))
-            layout[place, 9:] = (start_away, away.shape[1])
-            grown.append(mask.ravel())
-            distances.append(away.ravel())
-            start, start_away = start + mask.size, start_away + away.size
-        return PackedViews(self.rows, np.concatenate(grown), np.concatenate(distances), layout, self.gains)
-
-
-@compiled
-def _free_squares(mask: Bytes) -> Bytes:
-    """Return which squares of two by two pixels of a mask (h, w) have none set, 1 or 0."""
-    height, width = mask.shape
-    out = np.ones((-(-height // 2), -(-width // 2)), np.uint8)
-    for y in range(height):
-        row, line = out[y // 2], mask[y]
-        for x in range(width // 2):
-            row[x] &= np.uint8((line[2 * x] | line[2 * x + 1]) == 0)
-        if width % 2 == 1:
-            row[width // 2] &= np.uint8(line[width - 1] == 0)
-    return out
+            grown = np.asarray(change(masks[index][y0:y1, x0:x1].view(np.uint8), square))
+            away = cv2.distanceTransform(1 - grown, cv2.DIST_L2, cv2.DIST_MASK_3)
+            layout[place, :10] = (start, x1 - x0, y1 - y0, x0, y0, *frame, int(image.carves_outside))
+            buffers.append(away.ravel())
+            start += away.size
+        return PackedViews(self.rows, np.concatenate(buffers), layout, self.gains)
 
 
 @lru_cache(maxsize=64)
@@ -282,15 +265,16 @@ def _room(depth: float, line: Line, own: int, ask: Ints, side: int, views: Packe
             continue
         a, b, c = line.headings[view, 0], line.headings[view, 1], line.headings[view, 2]
         x, y, z = starts[view, 0] + depth * a, starts[view, 1] + depth * b, starts[view, 2] + depth * c
-        if layout[view, 8] == 1:
+        if layout[view, 10] == 1:
             u, v = _projected(views.rows, view, x, y, z)
         else:
             o, d = line.origin, line.direction
             u, v = project_point(views.rows[view], o[0] + depth * d[0], o[1] + depth * d[1], o[2] + depth * d[2])
         away = 0.0
         # A point behind a camera, or far outside its image, has no pixel.
-        if not (u >= -0.5 and v >= -0.5 and u < layout[view, 5] - 0.5 and v < layout[view, 6] - 0.5):
-            if layout[view, 7] == 0 or not (np.isfinite(u) and np.isfinite(v)):
+        across, down = u + 0.5, v + 0.5
+        if not (layout[view, 5] <= across < layout[view, 7] and layout[view, 6] <= down < layout[view, 8]):
+            if layout[view, 9] == 0 or not (np.isfinite(u) and np.isfinite(v)):
                 continue
             away = 1e-6
         column, row_of = u - layout[view, 3], v - layout[view, 4]
@@ -298,11 +282,8 @@ def _room(depth: float, line: Line, own: int, ask: Ints, side: int, views: Packe
         if beside >= 0.5 or layout[view, 1] == 0:
             away = max(away, max(beside - 0.5, 1e-6))
         elif away == 0.0:
-            r, q = int(np.floor(row_of + 0.5)), int(np.floor(column + 0.5))
-            if views.masks[layout[view, 0] + r * layout[view, 1] + q] == 0:
-                # From square to square, of which those may be the nearest corners.
-                squares = views.away[layout[view, 9] + r // 2 * layout[view, 10] + q // 2]
-                away = max(2.0 * _SURE * squares - 1.42, 1e-6)
+            n = layout[view, 0] + int(np.floor(row_of + 0.5)) * layout[view, 1] + int(np.floor(column + 0.5))
+            away = _SURE * views.away[n]
         if away == 0.0:
             inside += 1
             continue

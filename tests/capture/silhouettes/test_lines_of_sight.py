@@ -64,5 +64,5 @@ def test_plain_lenses_are_projected_as_all_others(rng: np.random.Generator) -> N
             np.testing.assert_allclose(_projected(row[None], 0, *own), project_point(row, *point), rtol=1e-9)
     rational = Rig(tuple(bent(view, (-0.2, 0.06, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0)) for view in RIG))
     masks = [ball(view, (0, 0, 40)) for view in rational]
-    assert not Scene.of(masks, rational).packed(masks, 1).layout[:, 8].any()
-    assert Scene.of(masks, RIG).packed(masks, 1).layout[:, 8].all()
+    assert not Scene.of(masks, rational).packed(masks, 1).layout[:, 10].any()
+    assert Scene.of(masks, RIG).packed(masks, 1).layout[:, 10].all()

@@ -64,7 +64,7 @@ def test_a_rectangle_grows_as_long_as_something_goes_on(rng: np.random.Generator
     assert lively_places(even, Background(even.astype(np.float32), even / np.float32(65)), np.ones(1), 9.0) == []
 
 
-def test_the_window_of_a_doubt_is_the_whole_image_where_the_border_cuts_what_differs(rng: np.random.Generator) -> None:
+def test_the_window_of_a_doubt_reaches_the_border_that_cuts_what_differs(rng: np.random.Generator) -> None:
     model, image = scene(rng, 3)
     mask = silhouette_of(model.evidence(image), Cleaning())
     mask[:, 300:] = False
@@ -75,7 +75,9 @@ def test_the_window_of_a_doubt_is_the_whole_image_where_the_border_cuts_what_dif
     np.testing.assert_array_equal(inner.image, image[inner.window])
     image[198:202, :160] = 20  # something that differs goes on to the border
     cut = doubt_of(image, mask, model, Cleaning())
-    assert cut is not None and cut.plain.shape == SHAPE
+    assert cut is not None and cut.plain.shape != SHAPE
+    assert cut.window[1].start == 0 and cut.wide[200 - cut.window[0].start, 0]
+    assert not cut.wide[:3].any() and not cut.wide[:, -3:].any()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
