@@ -114,16 +114,23 @@ def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1) ->
     """
     weight = known.astype(np.float32)
     ring = known & around
-    ring = ring if np.count_nonzero(ring) > 100 else known
+    at = np.flatnonzero(ring if np.count_nonzero(ring) > 100 else known)
+    own, weighted = values.reshape(-1, values.shape[2])[at], values * weight[:, :, None]
     found = []
     for scale in _SCALES_PX:
         # a square with the standard deviation of a Gaussian of this scale
         side = 2 * round(1.7 * scale / step) + 1
-        share = np.maximum(cv2.blur(weight, (side, side)), np.float32(1e-3))
-        mean = cv2.blur(values * weight[:, :, None], (side, side)).reshape(values.shape) / share[:, :, None]
-        away = np.abs(values - mean)[ring]
-        found.append(1.4826 * np.median(away, axis=0))
+        share = np.maximum(cv2.blur(weight, (side, side)).ravel()[at], np.float32(1e-3))
+        mean = cv2.blur(weighted, (side, side)).reshape(-1, values.shape[2])[at] / share[:, None]
+        found.append(1.4826 * _median(np.abs(own - mean)))
     return np.maximum.accumulate(np.array(found, dtype=np.float32), axis=0)
+
+
+def _median(values: Singles) -> Singles:
+    """Return (C,) the medians of values (n, C), one at least."""
+    half = (len(values) - 1) // 2, len(values) // 2
+    middle = np.partition(values, half, axis=0)
+    return np.asarray(np.mean([middle[half[0]], middle[half[1]]], axis=0))
 
 
 def near_unknown(known: Bools) -> Bools:

@@ -183,7 +183,7 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     here, window = doubt.around(seen | mask)
     own, asked, image = mask[here], asked[here], np.ascontiguousarray(doubt.image[here])
     centre, gain = model.background.centre[window], doubt.light.astype(np.float32)
-    at = np.nonzero(asked)
+    at = np.divmod(np.flatnonzero(asked), asked.shape[1])
     step = -(-max(own.shape) // _LARGE_PX)
     ratio, error = _lighting(_ratios(image, centre, gain, step), own | asked, at, step)
     picture, ground = image[at].astype(np.float32), centre[at] * gain

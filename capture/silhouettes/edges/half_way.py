@@ -39,51 +39,74 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
     picture, ground, gain = image[rows, columns], background[rows, columns], light.astype(np.float32)
     for depth in (_DEPTH_PX, 1):  # parts too thin for the first are asked by the second
         inner = _shrunk(here, depth)
-        asked = np.zeros_like(here)
-        for _ in range(depth):
-            # What was at the rim before and was not dropped is not dropped now.
-            rim = here - _shrunk(here, 1)
-            _drop(here, rim & ~asked, inner, depth + 1, picture, ground, gain)
-            asked = rim
+        rim = here - (_shrunk(here, 1) if depth > 1 else inner)
+        _drop(here, rim, inner, depth, picture, ground, gain)
     out = mask.copy()
     out[rows, columns] = here.view(np.bool_)
     return out
 
 
 @compiled
-def _drop(mask: Bytes, rim: Bytes, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles) -> None:
-    """Take the pixels of its rim out of a mask that are nearer to the ground than to what is inner within ``reach``."""
-    height, width, channels = image.shape
+def _drop(mask: Bytes, rim: Bytes, inner: Bytes, depth: int, image: Bytes, background: Singles, light: Singles) -> None:
+    """Take the pixels of its rim out of a mask that are nearer to the ground than to what is inner.
+
+    So many pixels deep: where one was taken, those behind it are asked next. Those asked are 2 in ``rim`` afterwards.
+    """
+    height, width = mask.shape
     flat = rim.ravel()
     whole = len(flat) // 8
     words = flat[: 8 * whole].view(np.uint64)
+    dropped, count = np.empty(len(flat), np.int64), 0
     for eighth in range(-(-len(flat) // 8)):
         if eighth < whole and words[eighth] == 0:
             continue  # eight pixels at a time: few are of the rim
         for n in range(8 * eighth, min(len(flat), 8 * eighth + 8)):
-            if flat[n] == 0:
-                continue
-            y = n // width
-            x = n - y * width
-            inside = y >= reach and y < height - reach and x >= reach and x < width - reach
-            power, part = np.float32(0.0), np.float32(0.0)
-            for c in range(channels):
-                told, total = 0, 0
-                for dy in range(-reach, reach + 1):
-                    # Beyond the picture it is as mirrored at its outermost pixels.
-                    v = np.uintp(y + dy if inside else _mirrored(y + dy, height))
-                    for dx in range(-reach, reach + 1):
-                        u = np.uintp(x + dx if inside else _mirrored(x + dx, width))
-                        told += int(inner[v, u])
-                        total += int(inner[v, u]) * int(image[v, u, c])
-                if told == 0:
-                    break
-                ground = background[y, x, c] * light[c]
-                contrast = np.float32(total) / np.float32(told) - ground
-                power += contrast * contrast
-                part += (np.float32(image[y, x, c]) - ground) * contrast
-            if power > channels * _CONTRAST**2 and part < np.float32(0.5) * power:
-                mask[y, x] = 0
+            if flat[n] == 1:
+                flat[n] = 2
+                if _is_ground(n // width, n % width, inner, depth + 1, image, background, light):
+                    dropped[count] = n
+                    count += 1
+    first = 0
+    for level in range(1, depth + 1):
+        last = count
+        for k in range(first, last):
+            mask[dropped[k] // width, dropped[k] % width] = 0
+        if level == depth:
+            break
+        for k in range(first, last):
+            y, x = dropped[k] // width, dropped[k] % width
+            for v in range(max(0, y - 1), min(height, y + 2)):
+                for u in range(max(0, x - 1), min(width, x + 2)):
+                    if mask[v, u] == 1 and rim[v, u] == 0:
+                        rim[v, u] = 2
+                        if _is_ground(v, u, inner, depth + 1, image, background, light):
+                            dropped[count] = v * width + u
+                            count += 1
+        first = last
+
+
+@compiled
+def _is_ground(y: int, x: int, inner: Bytes, reach: int, image: Bytes, background: Singles, light: Singles) -> bool:
+    """Return whether a pixel is nearer to the ground than to what is inner within ``reach``."""
+    height, width, channels = image.shape
+    inside = y >= reach and y < height - reach and x >= reach and x < width - reach
+    power, part = np.float32(0.0), np.float32(0.0)
+    for c in range(channels):
+        told, total = 0, 0
+        for dy in range(-reach, reach + 1):
+            # Beyond the picture it is as mirrored at its outermost pixels.
+            v = np.uintp(y + dy if inside else _mirrored(y + dy, height))
+            for dx in range(-reach, reach + 1):
+                u = np.uintp(x + dx if inside else _mirrored(x + dx, width))
+                told += int(inner[v, u])
+                total += int(inner[v, u]) * int(image[v, u, c])
+        if told == 0:
+            break
+        ground = background[y, x, c] * light[c]
+        contrast = np.float32(total) / np.float32(told) - ground
+        power += contrast * contrast
+        part += (np.float32(image[y, x, c]) - ground) * contrast
+    return bool(power > channels * _CONTRAST**2 and part < np.float32(0.5) * power)
 
 
 @compiled

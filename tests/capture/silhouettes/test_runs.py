@@ -40,3 +40,14 @@ def test_holes_are_filled_by_size_and_bays_are_not() -> None:
     filled = fill_holes(mask, 4)
     assert filled[2:4, 2:4].all() and filled[5, 8] and not filled[6:9, 5:8].any() and not filled[10:, 11].any()
     assert fill_holes(mask, 9)[6:9, 5:8].all() and not fill_holes(mask, 1e9)[10:, 11].any()
+
+
+@pytest.mark.parametrize("shape", [(16, 64), (20, 57), (3, 5), (700, 40)])
+def test_runs_of_what_is_not_set_are_those_of_the_opposite(rng: np.random.Generator, shape: tuple[int, int]) -> None:
+    mask = cv2.blur(rng.random(shape), (5, 3)) > 0.5  # runs longer than the eight pixels that are looked at at a time
+    mask[shape[0] // 2] = True
+    wanted = runs_of(np.ascontiguousarray(~mask), diagonal=False)
+    found = runs_of(mask, diagonal=False, of=False)
+    assert found.parts == wanted.parts and np.array_equal(found.drawn(found.part >= 0), ~mask)
+    for name in ("row", "start", "stop", "part"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
