@@ -51,8 +51,8 @@ PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 WARM_SETTLED = 3.0
 """How much longer the last step of a warm fit may be: all frames are stepped together in the end."""
-COARSE_EVERY = 2
-"""Of the observed samples, one of so many is paired in coarse steps."""
+WARM_EVERY = 2
+"""Of the observed samples, one of so many is paired in coarse steps of a warm fit."""
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
@@ -199,7 +199,8 @@ class FrameSolver:
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
         self._fine = _Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, COARSE_EVERY), cage_rig)
+        self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
+        self._warm = replace(self._coarse, every=WARM_EVERY)
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
             cage_rig.quads,
@@ -469,7 +470,8 @@ class FrameSolver:
         index = next((k for k, scale in enumerate(scales) if warm and scale <= self.settings.warm), 0)
         first = index if warm else -1
         while index < len(scales):
-            level = self._fine if scales[index] == scales[-1] else self._coarse
+            coarse = self._warm if warm else self._coarse
+            level = self._fine if scales[index] == scales[-1] else coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
             pose, latent, far = self._local_step(last, pose, latent, expected)
             if scales[index] == scales[-1] and far < (WARM_SETTLED if warm else 1.0) * self.settings.settled:
