@@ -1,6 +1,6 @@
 """Actors: a body with skin, flesh and bones, for the studio and for templates.
 
-The skin of a built-in body is meshed once per process in its bind pose; a subject with other lengths and girths is
+The skin of a built-in body is a shipped mesh in its bind pose; a subject with other lengths and girths is
 the same mesh moved onto its own flesh, so that all actors of a body share faces, weights and marker vertices.
 """
 
@@ -16,16 +16,18 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.bones import Bone, build_bones
-from skeleton.actors.meshing import mesh_solid, project, relax
+from skeleton.actors.meshing import project, relax
 from skeleton.actors.shapes import (
     Flesh,
     Shapes,
+    bind_pose,
     field,
-    field_gradient,
+    field_and_gradient,
     load_flesh,
     nearest_shape,
     shapes_from_tables,
 )
+from skeleton.actors.shipped_meshes import shipped_mesh
 from skeleton.actors.skinning import dual_quaternions, heat_weights, skin_frames, strongest, vertex_areas
 from skeleton.actors.tissue import Tissue, add_tissue, build_tissue, inflate, tissue_drives, volumes
 from skeleton.bodies import load_body
@@ -152,13 +154,6 @@ class _Nominal:
     marker_vertices: Ints
 
 
-def _bind_pose(skeleton: Skeleton, flesh: Flesh) -> Pose:
-    q = skeleton.rest()
-    for joint, degrees in flesh.bind.items():
-        q[0, skeleton.columns(joint)] = np.radians(degrees)
-    return skeleton.forward(q)
-
-
 def _depths(vertices: Floats, owner: Ints, shapes: Shapes, packed: Floats) -> Floats:
     """Return each vertex's distance (V,) to the axis or centre of the shape that owns it, mm."""
     start, end = packed[owner, 2:5], packed[owner, 5:8]
@@ -173,10 +168,9 @@ def _nominal(body: str) -> _Nominal:
     skeleton, flesh = load_body(body), load_flesh(body)
     ones = np.ones(len(skeleton.joints))
     shapes = shapes_from_tables(flesh.skin, skeleton, ones, np.ones(len(flesh.skin)))
-    bind = _bind_pose(skeleton, flesh)
+    bind = bind_pose(skeleton, flesh)
     packed = shapes.posed(bind)
-    sizes = np.array([float(table.get("size", 1.0)) for table in flesh.skin])
-    vertices, faces = mesh_solid(packed, cell=flesh.voxel_mm, vertices=flesh.vertices, sizes=sizes)
+    vertices, faces = shipped_mesh(body)
     owner = nearest_shape(vertices, packed)
     depth = _depths(vertices, owner, shapes, packed)
     weights = heat_weights(
@@ -224,7 +218,7 @@ def build_actor(
     wobble = np.exp(asymmetry * np.clip(rng.normal(size=len(flesh.skin)), -2, 2))
     owners = np.array([base.index(table["segment"]) for table in flesh.skin])
     shapes = shapes_from_tables(flesh.skin, skeleton, length, thick[owners] * wobble)
-    bind = _bind_pose(skeleton, flesh)
+    bind = bind_pose(skeleton, flesh)
     vertices = nominal.vertices
     if not (np.allclose(length, 1) and np.allclose(thick, 1) and asymmetry == 0):
         vertices = _morphed(nominal, base, flesh, length, bind, shapes.posed(bind))
@@ -260,7 +254,7 @@ def build_actor(
 
 def _morphed(nominal: _Nominal, base: Skeleton, flesh: Flesh, length: Floats, bind: Pose, packed: Floats) -> Floats:
     """Move the built-in mesh onto a subject's flesh: with its segments, stretched, then onto the new surface."""
-    old = _bind_pose(base, flesh)
+    old = bind_pose(base, flesh)
     vertices = np.zeros_like(nominal.vertices)
     for j in range(len(base.joints)):
         w = nominal.weights[:, j]
@@ -286,8 +280,8 @@ def thickened(actor: Actor, girth: Mapping[str, float]) -> Actor:
         shapes_from_tables(flesh.skin, actor.skeleton, actor.length, factors[owners]).posed(actor.bind)
         for factors in (actor.girth, thick)
     )
-    slope = field_gradient(actor.bind_vertices, before, 0.02 * flesh.voxel_mm)
-    rise = field(actor.bind_vertices, before) - field(actor.bind_vertices, after)
+    now, slope = field_and_gradient(actor.bind_vertices, before, 0.02 * flesh.voxel_mm)
+    rise = now - field(actor.bind_vertices, after)
     moved = rise[:, None] * slope / np.maximum((slope**2).sum(axis=1), 0.05)[:, None]
     return replace(actor, bind_vertices=actor.bind_vertices + moved, girth=thick)
 

@@ -9,8 +9,7 @@ from skimage.measure import marching_cubes
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
 from calibration.geometry.meshes import vertex_normals
-from skeleton.actors.shapes import field as evaluate
-from skeleton.actors.shapes import field_gradient, shape_distance
+from skeleton.actors.shapes import field, field_and_gradient, shape_distance
 
 __all__ = ["edges_of", "fill_grid", "mesh_solid", "mesh_volume", "project", "relax"]
 
@@ -110,8 +109,7 @@ def adjacency(edges: Ints, count: int) -> sparse.csr_array:
 def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3) -> Floats:
     """Move points onto the surface by Newton steps along the gradient, at most half a cell each."""
     for _ in range(steps):
-        value = evaluate(points, packed)
-        gradient = field_gradient(points, packed, 0.02 * cell)
+        value, gradient = field_and_gradient(points, packed, 0.02 * cell)
         square = np.maximum((gradient**2).sum(1), 0.05)
         step = -value[:, None] * gradient / square[:, None]
         length = np.linalg.norm(step, axis=1, keepdims=True)
@@ -196,7 +194,7 @@ def _size_at(points: Floats, packed: Floats, sizes: Floats) -> Floats:
     weight = np.zeros(len(points))
     total = np.zeros(len(points))
     for row, size in zip(packed, sizes, strict=True):
-        d = np.maximum(evaluate(points, row[None]), 0.0)
+        d = np.maximum(field(points, row[None]), 0.0)
         w = np.exp(-d / (0.5 * row[8]))
         weight += w
         total += w * size

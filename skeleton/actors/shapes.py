@@ -22,7 +22,7 @@ from calibration.foundation.errors import InputError, nearest
 from calibration.geometry.transforms import rotation_from_vector
 from skeleton.tree.joint_tree import Pose, Skeleton
 
-__all__ = ["Flesh", "Shapes", "field", "field_gradient", "load_flesh", "shapes_from_tables"]
+__all__ = ["Flesh", "Shapes", "bind_pose", "field", "field_and_gradient", "load_flesh", "shapes_from_tables"]
 
 CONE, ELLIPSOID = 0, 1
 #: Columns of a packed shape: kind, blend, centre or start (3), end (3), radii (3), rotation local-from-world (9),
@@ -111,6 +111,14 @@ def load_flesh(name: str) -> Flesh:
         beads=_mirrored(data["bead"]),
         tissue=data["tissue"],
     )
+
+
+def bind_pose(skeleton: Skeleton, flesh: Flesh) -> Pose:
+    """Return the pose that flesh is meshed in."""
+    q = skeleton.rest()
+    for joint, degrees in flesh.bind.items():
+        q[0, skeleton.columns(joint)] = np.radians(degrees)
+    return skeleton.forward(q)
 
 
 def _mirrored(tables: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -214,23 +222,40 @@ def shape_distance(row: Floats, x: float, y: float, z: float) -> float:
 
 
 @compiled
+def _folded(packed: Floats, kept: Ints, count: int, x: float, y: float, z: float, more: float) -> tuple[float, int]:
+    """Fold the first ``count`` shapes in ``kept``; leave there, and count, those that matter within ``more`` mm."""
+    value, left = 1e9, 0
+    for n in range(count):
+        s = kept[n]
+        k = packed[s, 1]
+        reach = value + k + packed[s, 23]
+        dx = x - packed[s, 20]
+        dy = y - packed[s, 21]
+        dz = z - packed[s, 22]
+        away = dx * dx + dy * dy + dz * dz
+        if reach < 1e8 and reach > 0.0:
+            if more > 0.0 and away > (reach + more) * (reach + more):
+                continue  # too far to matter, here and nearby
+            kept[left] = s
+            left += 1
+            if away > reach * reach:
+                continue  # too far to matter
+        else:
+            kept[left] = s
+            left += 1
+        d = shape_distance(packed[s], x, y, z)
+        h = max(k - abs(value - d), 0.0)
+        value = min(value, d) - 0.25 * h * h / k
+    return value, left
+
+
+@compiled
 def field(points: Floats, packed: Floats) -> Floats:
     """Evaluate the folded smooth minimum of packed shapes (S, 24) at points (N, 3)."""
     out = np.empty(points.shape[0])
+    every = np.arange(packed.shape[0])
     for n in range(points.shape[0]):
-        value = 1e9
-        for s in range(packed.shape[0]):
-            k = packed[s, 1]
-            reach = value + k + packed[s, 23]
-            dx = points[n, 0] - packed[s, 20]
-            dy = points[n, 1] - packed[s, 21]
-            dz = points[n, 2] - packed[s, 22]
-            if reach < 1e8 and dx * dx + dy * dy + dz * dz > reach * reach and reach > 0.0:
-                continue  # too far to matter
-            d = shape_distance(packed[s], points[n, 0], points[n, 1], points[n, 2])
-            h = max(k - abs(value - d), 0.0)
-            value = min(value, d) - 0.25 * h * h / k
-        out[n] = value
+        out[n] = _folded(packed, every, len(every), points[n, 0], points[n, 1], points[n, 2], 0.0)[0]
     return out
 
 
@@ -248,12 +273,21 @@ def nearest_shape(points: Floats, packed: Floats) -> Ints:
     return out
 
 
-def field_gradient(points: Floats, packed: Floats, step: float) -> Floats:
-    """Return the gradient (N, 3) of `field` by central differences of ``step`` mm."""
-    out = np.empty_like(points)
-    for axis in range(3):
-        ahead, behind = points.copy(), points.copy()
-        ahead[:, axis] += step
-        behind[:, axis] -= step
-        out[:, axis] = (field(ahead, packed) - field(behind, packed)) / (2 * step)
-    return out
+@compiled
+def field_and_gradient(points: Floats, packed: Floats, step: float) -> tuple[Floats, Floats]:
+    """Return `field` (N,) and its gradient (N, 3) by central differences of ``step`` mm."""
+    out, slopes = np.empty(points.shape[0]), np.empty(points.shape)
+    kept = np.empty(packed.shape[0], np.int64)
+    at = np.empty(3)
+    for n in range(points.shape[0]):
+        for s in range(len(kept)):
+            kept[s] = s
+        # Distances are not exactly 1-Lipschitz, nor is their fold: hence ten steps for one.
+        out[n], count = _folded(packed, kept, len(kept), points[n, 0], points[n, 1], points[n, 2], 10.0 * step)
+        for axis in range(3):
+            at[0], at[1], at[2] = points[n, 0], points[n, 1], points[n, 2]
+            at[axis] = points[n, axis] + step
+            ahead = _folded(packed, kept, count, at[0], at[1], at[2], 0.0)[0]
+            at[axis] = points[n, axis] - step
+            slopes[n, axis] = (ahead - _folded(packed, kept, count, at[0], at[1], at[2], 0.0)[0]) / (2 * step)
+    return out, slopes

@@ -13,7 +13,7 @@ prior's poses are off, and the joints wander from where the body has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,7 @@ def fit_skin(
     rig: Rig,
     looks: Mapping[int, Observation],
     fits: Mapping[int, FrameFit],
+    fitted: Sequence[int],
     settings: Settings,
 ) -> tuple[Floats, dict[int, FrameFit]]:
     """Find how far a subject's skin lies from the body's, from the outlines of some frames.
@@ -72,7 +73,8 @@ def fit_skin(
         subject: the body, of the right lengths and girths.
         rig: cameras.
         looks: silhouettes of each frame.
-        fits: of the frames to learn from, by that body.
+        fits: of some frames, by that body.
+        fitted: the frames to learn from.
         settings: of the solver.
 
     Returns:
@@ -81,13 +83,16 @@ def fit_skin(
     out = np.zeros(len(subject.outline_template.vertices))
     mover = SkinMover(subject)
     solver = make_solver(subject, rig, settings)
+    learned = {frame: fits[frame] for frame in fitted}
     for _ in range(ROUNDS):
-        out = np.round(_moves(solver, _pairs(solver, looks, fits), out), DIGITS)
+        out = np.round(_moves(solver, _pairs(solver, looks, learned), out), DIGITS)
         solver = make_solver(mover.moved(out, whole=False), rig, settings)
-        fits = {
-            frame: solver.fit(looks[frame], fit.pose, fit.latent, latent_steps=False) for frame, fit in fits.items()
-        }
-    return out, dict(fits)
+        learned = {frame: _fitted(solver, looks[frame], fit) for frame, fit in learned.items()}
+    return out, {frame: learned.get(frame) or _fitted(solver, looks[frame], fit) for frame, fit in fits.items()}
+
+
+def _fitted(solver: FrameSolver, look: Observation, fit: FrameFit) -> FrameFit:
+    return solver.fit(look, fit.pose, fit.latent, latent_steps=False)
 
 
 def _pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[int, FrameFit]) -> _Pairs:

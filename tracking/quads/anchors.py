@@ -15,28 +15,21 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats
 from tracking.quads.cage import Cage
-from tracking.quads.green import green_coordinates
+from tracking.quads.green import green_slopes
 
 __all__ = ["anchored_rows"]
 
 
-def anchored_rows(cage: Cage, anchors: Floats, points: Floats, *, step: float) -> tuple[Floats, Floats]:
+def anchored_rows(cage: Cage, anchors: Floats, points: Floats) -> tuple[Floats, Floats]:
     """Bind points (P, 3) through anchors (P, 3) inside a cage.
 
     Args:
         cage: closed cage.
-        anchors: places inside, at least ``step`` mm from its faces.
+        anchors: places inside.
         points: what is bound, mm; a point that is its own anchor gets its Green coordinates.
-        step: of the numerical derivative, mm.
 
     Returns:
         rows (P, 4 Q + F), and their derivatives (3, P, 4 Q + F) by the points' places.
     """
-    rows = np.hstack(green_coordinates(anchors, cage.vertices, cage.faces))
-    gradients = np.stack(
-        [
-            (np.hstack(green_coordinates(anchors + step * axis, cage.vertices, cage.faces)) - rows) / step
-            for axis in np.eye(3)
-        ]
-    )
-    return rows + np.einsum("pi,ipc->pc", points - anchors, gradients), gradients
+    rows, slopes = green_slopes(anchors, cage.vertices, cage.faces)
+    return rows + np.einsum("pi,ipc->pc", points - anchors, slopes), slopes

@@ -95,8 +95,7 @@ class CageRig:
         """
         inside = self.bind(anchors, what=what)
         free = np.flatnonzero((anchors != points).any(axis=1))
-        room = 1e-6 * float(np.linalg.norm(np.ptp(self.cage.vertices, axis=0)))
-        inside[free] = anchored_rows(self.cage, anchors[free], points[free], step=room)[0]
+        inside[free] = anchored_rows(self.cage, anchors[free], points[free])[0]
         return inside
 
     def carriers(self, pose: QuadPose) -> Floats:

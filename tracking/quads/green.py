@@ -13,6 +13,12 @@ p on the face's plane at height d = (v - eta).n, edge e's outward in-plane norma
     f_e   = log((R_a + R_b + L) / (R_a + R_b - L))
     psi   = (sum_e m_e.(a_e - p) f_e - d Omega) / (4 pi)
     phi_l = (hat_l(p) Omega - d g_l . sum_e m_e f_e) / (4 pi)
+
+Their derivatives by eta need no further logarithm: with S = R_a + R_b and r = v - eta::
+
+    grad f_e   = 2 L / (S^2 - L^2) (r_a / R_a + r_b / R_b)
+    grad Omega = sum_e 2 S / (R_a R_b (S^2 - L^2)) r_a x r_b
+    grad psi   = (n Omega - sum_e m_e f_e) / (4 pi)
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled_parallel, prange
 from calibration.foundation.errors import InputError
 
-__all__ = ["green_coordinates"]
+__all__ = ["green_coordinates", "green_slopes"]
 
 
 def green_coordinates(points: Floats, vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
@@ -40,6 +46,16 @@ def green_coordinates(points: Floats, vertices: Floats, faces: Ints) -> tuple[Fl
         phi: (P, N) vertex coordinates, no unit; each row sums to 1 inside.
         psi: (P, F) face coordinates, mm.
     """
+    rows = _layers(points, vertices, faces, 0)[0]
+    return rows[:, : len(vertices)], rows[:, len(vertices) :]
+
+
+def green_slopes(points: Floats, vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
+    """Compute the Green coordinates of points as rows (P, N + F), and their derivatives (3, P, N + F) by the points."""
+    return _layers(points, vertices, faces, 3)
+
+
+def _layers(points: Floats, vertices: Floats, faces: Ints, axes: int) -> tuple[Floats, Floats]:
     points = np.ascontiguousarray(points, np.float64)
     vertices = np.ascontiguousarray(vertices, np.float64)
     faces = np.ascontiguousarray(faces, np.int64)
@@ -47,15 +63,22 @@ def green_coordinates(points: Floats, vertices: Floats, faces: Ints) -> tuple[Fl
         raise InputError(
             f"green_coordinates: points and vertices must be (n, 3), got {points.shape} and {vertices.shape}"
         )
-    phi = np.zeros((len(points), len(vertices)))
-    psi = np.zeros((len(points), len(faces)))
-    _layer_potentials(points, vertices, faces, phi, psi)
-    return phi, psi
+    # Edge e of a face is opposite its vertex e; the two faces of an edge share its logarithm.
+    pairs = np.sort(np.stack([np.roll(faces, -1, axis=1), np.roll(faces, -2, axis=1)], axis=2).reshape(-1, 2), axis=1)
+    edges, of_face = np.unique(pairs, axis=0, return_inverse=True)
+    rows = np.zeros((len(points), len(vertices) + len(faces)))
+    slopes = np.zeros((axes, *rows.shape))
+    _layer_potentials(points, vertices, faces, edges, of_face.reshape(-1, 3), rows, slopes)
+    return rows, slopes
 
 
+# Longer than most: one pass over the faces, whose terms the values and their derivatives share.
 @compiled_parallel
-def _layer_potentials(points: Floats, vertices: Floats, faces: Ints, phi: Floats, psi: Floats) -> None:
-    count = len(faces)
+def _layer_potentials(
+    points: Floats, vertices: Floats, faces: Ints, edges: Ints, of_face: Ints, rows: Floats, slopes: Floats
+) -> None:
+    corners, count = len(vertices), len(faces)
+    sloped = len(slopes) == 3
     # What depends on the face alone: normal, doubled area, edge lengths, outward edge normals.
     normals = np.empty((count, 3))
     doubled = np.empty(count)
@@ -77,51 +100,92 @@ def _layer_potentials(points: Floats, vertices: Floats, faces: Ints, phi: Floats
             outward[j, e, 0] = (ey * nz - ez * ny) / length
             outward[j, e, 1] = (ez * nx - ex * nz) / length
             outward[j, e, 2] = (ex * ny - ey * nx) / length
+    edge_lengths = np.empty(len(edges))
+    along = np.empty((count, 3, 3))  # of the outward normals, along each other
+    for j in range(count):
+        for e in range(3):
+            edge_lengths[of_face[j, e]] = lengths[j, e]
+            for k in range(3):
+                along[j, e, k] = (
+                    outward[j, e, 0] * outward[j, k, 0]
+                    + outward[j, e, 1] * outward[j, k, 1]
+                    + outward[j, e, 2] * outward[j, k, 2]
+                )
     scale = 1.0 / (4.0 * math.pi)
     for i in prange(len(points)):
-        px, py, pz = points[i, 0], points[i, 1], points[i, 2]
-        r = np.empty((3, 3))
-        distance = np.empty(3)
-        logs = np.empty(3)
+        r = np.empty((corners, 3))
+        distance = np.empty(corners)
+        for k in range(corners):
+            x, y, z = vertices[k, 0] - points[i, 0], vertices[k, 1] - points[i, 1], vertices[k, 2] - points[i, 2]
+            r[k, 0], r[k, 1], r[k, 2] = x, y, z
+            distance[k] = math.sqrt(x * x + y * y + z * z)
+        # Of each edge: its logarithm, and the derivatives of that and of the solid angles beside it.
+        logs = np.empty(len(edges))
+        turns = np.empty((len(edges), 6))
+        for e in range(len(edges)):
+            a, b = edges[e, 0], edges[e, 1]
+            length, total = edge_lengths[e], distance[a] + distance[b]
+            below = total - length
+            if below < 1e-14 * total:  # on the edge itself, where the logarithm is integrably infinite
+                below = 1e-14 * total
+            logs[e] = math.log((total + length) / below)
+            if sloped:
+                near = 2.0 / (below * (total + length))
+                across = near * total / (distance[a] * distance[b])
+                by_a, by_b = near * length / distance[a], near * length / distance[b]
+                for k in range(3):
+                    turns[e, k] = by_a * r[a, k] + by_b * r[b, k]
+                turns[e, 3] = across * (r[a, 1] * r[b, 2] - r[a, 2] * r[b, 1])
+                turns[e, 4] = across * (r[a, 2] * r[b, 0] - r[a, 0] * r[b, 2])
+                turns[e, 5] = across * (r[a, 0] * r[b, 1] - r[a, 1] * r[b, 0])
+        sums = np.empty(3)
+        swing = np.empty(3)
         for j in range(count):
-            for k in range(3):
-                vertex = vertices[faces[j, k]]
-                r[k, 0], r[k, 1], r[k, 2] = vertex[0] - px, vertex[1] - py, vertex[2] - pz
-                distance[k] = math.sqrt(r[k, 0] * r[k, 0] + r[k, 1] * r[k, 1] + r[k, 2] * r[k, 2])
+            p, q, s = faces[j, 0], faces[j, 1], faces[j, 2]
             nx, ny, nz = normals[j, 0], normals[j, 1], normals[j, 2]
-            height = r[0, 0] * nx + r[0, 1] * ny + r[0, 2] * nz
+            height = r[p, 0] * nx + r[p, 1] * ny + r[p, 2] * nz
             # Solid angle (Van Oosterom and Strackee 1983); the triple product is height * doubled area.
-            dot01 = r[0, 0] * r[1, 0] + r[0, 1] * r[1, 1] + r[0, 2] * r[1, 2]
-            dot12 = r[1, 0] * r[2, 0] + r[1, 1] * r[2, 1] + r[1, 2] * r[2, 2]
-            dot20 = r[2, 0] * r[0, 0] + r[2, 1] * r[0, 1] + r[2, 2] * r[0, 2]
+            dot01 = r[p, 0] * r[q, 0] + r[p, 1] * r[q, 1] + r[p, 2] * r[q, 2]
+            dot12 = r[q, 0] * r[s, 0] + r[q, 1] * r[s, 1] + r[q, 2] * r[s, 2]
+            dot20 = r[s, 0] * r[p, 0] + r[s, 1] * r[p, 1] + r[s, 2] * r[p, 2]
             denominator = (
-                distance[0] * distance[1] * distance[2]
-                + dot01 * distance[2]
-                + dot12 * distance[0]
-                + dot20 * distance[1]
+                distance[p] * distance[q] * distance[s]
+                + dot01 * distance[s]
+                + dot12 * distance[p]
+                + dot20 * distance[q]
             )
             angle = 2.0 * math.atan2(height * doubled[j], denominator)
             single = -height * angle
-            mx, my, mz = 0.0, 0.0, 0.0
+            sums[:] = 0.0
+            swing[:] = 0.0
             for e in range(3):
-                first = (e + 1) % 3
-                total = distance[first] + distance[(e + 2) % 3]
-                below = total - lengths[j, e]
-                if below < 1e-14 * total:  # on the edge itself, where the logarithm is integrably infinite
-                    below = 1e-14 * total
-                logs[e] = math.log((total + lengths[j, e]) / below)
+                first, edge = faces[j, (e + 1) % 3], of_face[j, e]
                 ox, oy, oz = outward[j, e, 0], outward[j, e, 1], outward[j, e, 2]
                 # The height drops out of m_e.(a_e - p): m_e lies in the plane.
-                single += (ox * r[first, 0] + oy * r[first, 1] + oz * r[first, 2]) * logs[e]
-                mx += ox * logs[e]
-                my += oy * logs[e]
-                mz += oz * logs[e]
-            psi[i, j] = scale * single
+                single += (ox * r[first, 0] + oy * r[first, 1] + oz * r[first, 2]) * logs[edge]
+                sums[0] += ox * logs[edge]
+                sums[1] += oy * logs[edge]
+                sums[2] += oz * logs[edge]
+                if sloped:
+                    sign = 1.0 if first == edges[edge, 0] else -1.0
+                    for k in range(3):
+                        swing[k] += sign * turns[edge, 3 + k]
+            rows[i, corners + j] = scale * single
+            if sloped:
+                for k in range(3):
+                    slopes[k, i, corners + j] = scale * (normals[j, k] * angle - sums[k])
             for e in range(3):
-                first = (e + 1) % 3
+                first = faces[j, (e + 1) % 3]
                 ox, oy, oz = outward[j, e, 0], outward[j, e, 1], outward[j, e, 2]
                 # gradient of hat e = -m_e |e| / (2 A); hat e at p = (m_e . (a_e - p)) |e| / (2 A)
                 share = lengths[j, e] / doubled[j]
                 hat = (ox * r[first, 0] + oy * r[first, 1] + oz * r[first, 2]) * share
-                slope = (ox * mx + oy * my + oz * mz) * share
-                phi[i, faces[j, e]] += scale * (hat * angle + height * slope)
+                slope = (ox * sums[0] + oy * sums[1] + oz * sums[2]) * share
+                rows[i, faces[j, e]] += scale * (hat * angle + height * slope)
+                if sloped:
+                    t0, t1, t2 = turns[of_face[j, 0]], turns[of_face[j, 1]], turns[of_face[j, 2]]
+                    c = height * share
+                    c0, c1, c2 = c * along[j, e, 0], c * along[j, e, 1], c * along[j, e, 2]
+                    for k in range(3):
+                        rise = -share * angle * outward[j, e, k] + hat * swing[k] - slope * normals[j, k]
+                        slopes[k, i, faces[j, e]] += scale * (rise + c0 * t0[k] + c1 * t1[k] + c2 * t2[k])

@@ -12,8 +12,10 @@ from capture.raycasting import open3d
 from tracking.quads.cage import clearance
 from tracking.quads.deformation import CageRig
 
-__all__ = ["STEP_VERTICES", "Template", "coarse_anchored", "coarse_template", "thinned"]
+__all__ = ["OUTLINE_VERTICES", "STEP_VERTICES", "Template", "bound", "coarse_anchored", "coarse_template", "thinned"]
 
+OUTLINE_VERTICES = 2500
+"""Vertices of the template whose outlines are drawn."""
 STEP_VERTICES = 1000
 """Vertices of the template of the solver's coarse steps."""
 
@@ -36,11 +38,15 @@ class Template:
     spread: Floats | None = None
 
 
-def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 2500) -> Template:
+def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = OUTLINE_VERTICES) -> Template:
     """Return a template of the same surface with about this many vertices (or the same one, if it has no more)."""
     if len(template.vertices) <= vertices:
         return template
-    points, faces = thinned(template.vertices, template.faces, vertices)
+    return bound(cage_rig, template, *thinned(template.vertices, template.faces, vertices))
+
+
+def bound(cage_rig: CageRig, template: Template, points: Floats, faces: Ints) -> Template:
+    """Bind a thinned mesh of a template (V, 3), or return the template where its cage does not hold that."""
     depth = clearance(points, cage_rig.cage)[0]
     if depth.min() <= 0:  # the optimal point of a sharp edge may fall outside the cage: keep the full mesh then
         return template
@@ -48,7 +54,9 @@ def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = 25
     return Template(points, faces, cage_rig.bind(points, what="template vertices"), spread)
 
 
-def coarse_anchored(cage_rig: CageRig, template: Template, anchors: Floats, *, vertices: int = 2500) -> Template:
+def coarse_anchored(
+    cage_rig: CageRig, template: Template, anchors: Floats, *, vertices: int = OUTLINE_VERTICES
+) -> Template:
     """Return a template that hangs on anchors (V, 3) with about this many vertices, anchored as those nearby are."""
     if len(template.vertices) <= vertices:
         return template

@@ -186,7 +186,7 @@ class _Stretch:
         room = 0.3 * MARGIN * float(np.linalg.norm(np.ptp(cage.vertices, axis=0)))
         enclosure = Enclosure(rig, cage, clearance(places, cage)[0], np.zeros_like(rig.extents))
         anchors = drawn_in(places, enclosure, room, what=f"body '{rig.name}'")[0]
-        return anchored_rows(cage, anchors, points, step=1e-3 * room)
+        return anchored_rows(cage, anchors, points)
 
 
 def _posed(shape: BodyShape) -> tuple[Skeleton, Pose]:

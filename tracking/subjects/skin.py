@@ -86,9 +86,8 @@ class _Outward:
         normals = vertex_normals(template.vertices, template.faces)
         anchors, held = _anchors(cage, template.vertices, normals)
         normals[~held] = 0.0
-        step = 1e-6 * float(np.linalg.norm(np.ptp(cage.vertices, axis=0)))
         rows = np.zeros_like(template.binding)
-        gradients = anchored_rows(cage, anchors[held], template.vertices[held], step=step)[1]
+        gradients = anchored_rows(cage, anchors[held], template.vertices[held])[1]
         rows[held] = np.einsum("pi,ipc->pc", normals[held], gradients)
         found = cKDTree(subject.outline_template.vertices).query(template.vertices, k=3)
         away, near = np.asarray(found[0], float), np.asarray(found[1], np.int64)

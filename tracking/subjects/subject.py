@@ -34,9 +34,10 @@ from tracking.quads.cage import Cage, build_cage
 from tracking.quads.deformation import CageRig, resized
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
-from tracking.quads.template import STEP_VERTICES, Template, coarse_anchored, coarse_template
+from tracking.quads.template import STEP_VERTICES, Template, bound, coarse_anchored, coarse_template
 from tracking.subjects.body_points import BodyPoints
 from tracking.subjects.mesh_files import raw_mesh
+from tracking.subjects.shipped_templates import Mesh, shipped_templates
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 
 __all__ = [
@@ -126,6 +127,7 @@ def builtin_subject(
             reference_coordinates(body, actor.skeleton)[0],
             markers.with_offsets(markers.offsets * actor.length[segments][:, None]),
         ),
+        thin=shipped_templates(body) if lengths == girth == 1.0 else None,
     )
 
 
@@ -139,16 +141,19 @@ def make_subject(
     joint_points: Floats,
     bones: SubjectSkeleton,
     anchors: Floats | None = None,
+    thin: tuple[Mesh, Mesh] | None = None,
 ) -> Subject:
     """Bind a template (V, 3), its markers (names and vertices) and joints (J, 3) to a cage that holds them.
 
-    Or that holds their ``anchors`` (V + J, 3).
+    Or that holds their ``anchors`` (V + J, 3). ``thin`` are the same mesh with fewer vertices, where known: that of
+    outlines and that of coarse steps.
     """
     cage_rig = CageRig(enclosure.rig, enclosure.cage)
     count = len(vertices)
     if anchors is None:
         template = Template(vertices, faces, cage_rig.bind(vertices, what="template vertices"))
-        outline, step = coarse_template(cage_rig, template), None
+        outline = coarse_template(cage_rig, template) if thin is None else bound(cage_rig, template, *thin[0])
+        step = None if thin is None else bound(cage_rig, outline, *thin[1])
         joint_binding = cage_rig.bind(joint_points, what="joints")
     else:
         rows = cage_rig.bind_through(anchors, np.concatenate([vertices, joint_points]), what="anchors of the template")

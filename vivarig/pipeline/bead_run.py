@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.foundation.digests import digest_of_path
 from calibration.foundation.errors import InputError
-from calibration.xray.attenuation import Polarity
 from capture.recordings.recording import Recording
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.fingerprints import Ledger, digest_of_inputs, digest_of_words
 from vivarig.jobs.lock import results_lock
-from vivarig.report import build_report
-from vivarig.xray.calibrate import calibrate
-from vivarig.xray.recording import BONES, LABELS, XrayFolder
-from vivarig.xray.track import track
-from vivarig.xray.triangulate import triangulate
-from vivarig.xray.undistort import undistort
+
+if TYPE_CHECKING:
+    from calibration.xray.attenuation import Polarity
+    from vivarig.xray.recording import XrayFolder
 
 __all__ = ["XRAY_STEPS", "run_beads", "xray_alone"]
 
@@ -44,6 +42,8 @@ def run_beads(
 
     Grid and cube are left out where the session has no pictures of them: then the recording's own rig is used.
     """
+    from vivarig.xray.recording import XrayFolder
+
     folder = XrayFolder.of(recording)
     steps = dict(XRAY_STEPS)
     if not (folder.session / "grid").is_dir():
@@ -76,6 +76,14 @@ def run_beads(
 
 
 def _step(name: str, folder: XrayFolder, path: Path) -> CommandReport:
+    # Here, not above: every run asks whether it is one of beads, few are, and these take a second to import.
+    from vivarig.report import build_report
+    from vivarig.xray.calibrate import calibrate
+    from vivarig.xray.recording import BONES, LABELS
+    from vivarig.xray.track import track
+    from vivarig.xray.triangulate import triangulate
+    from vivarig.xray.undistort import undistort
+
     polarity: Polarity = "dark"
     if name == "undistort":
         return undistort(folder, model=None)

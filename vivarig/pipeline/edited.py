@@ -11,7 +11,6 @@ from vivarig.edits.edit_file import Edits, edits_file, load_edits
 from vivarig.jobs.fingerprints import Ledger, digest_of_words
 from vivarig.jobs.job import StagePlan
 from vivarig.mending.unedited import FILES, as_made, mended_digest, take_off
-from vivarig.pipeline.laying_edits import apply_edits
 
 __all__ = ["EditsInRun"]
 
@@ -49,6 +48,8 @@ class EditsInRun:
 
     def lay(self, tell: Callable[[str, str], None]) -> None:
         """Lay them over the results."""
+        from vivarig.pipeline.laying_edits import apply_edits  # the whole tracker, which runs without edits never need
+
         with ExitStack() as undo:
             undo.callback(take_off, self._recording.results)  # a wrong edit leaves the results as they were made
             said = apply_edits(self._recording, self._edits)

@@ -12,7 +12,6 @@ from pathlib import Path
 from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from capture.recordings.recording import Recording
-from capture.silhouettes.segment import count_frames
 from skeleton.bodies import BODIES
 from vivarig.console.progress import StagesDisplay, relay_progress
 from vivarig.console.reporting import CommandReport
@@ -302,6 +301,8 @@ def _check_subject(recording: Recording, options: TrackOptions) -> None:
 
 def frames_of(recording: Recording, options: SilhouetteOptions) -> Span:
     """Return the rows of ``silhouettes.h5``: the frames that all cameras have, or those that were asked for."""
+    from capture.silhouettes.segment import count_frames  # half of what this process would import
+
     total = count_frames(recording)
     last = total if options.stop is None else min(options.stop, total)
     if not 0 <= options.start < last:

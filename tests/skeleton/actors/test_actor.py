@@ -9,10 +9,11 @@ from calibration.foundation.errors import InputError
 from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.actor import Actor, build_actor, sample_actor, thickened
 from skeleton.actors.meshing import edges_of, mesh_volume
-from skeleton.actors.shapes import field, load_flesh, shapes_from_tables
+from skeleton.actors.shapes import bind_pose, field, field_and_gradient, load_flesh, shapes_from_tables
+from skeleton.actors.shipped_meshes import made_mesh, shipped_mesh
 from skeleton.actors.skinning import dual_quaternions, skin_frames
 from skeleton.actors.tissue import volumes
-from skeleton.bodies import BODIES
+from skeleton.bodies import BODIES, load_body
 from skeleton.tree.joint_tree import Pose
 
 
@@ -22,6 +23,26 @@ def _closed(faces: np.ndarray) -> bool:
     n = int(faces.max()) + 1
     forth, back = np.sort(a * n + b), np.sort(b * n + a)
     return bool((np.diff(forth) > 0).all() and (forth == back).all())
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_the_shipped_mesh_is_that_of_the_flesh(body: str) -> None:
+    """Else make it anew: ``python -m skeleton.actors.shipped_meshes``, then ``tracking.subjects.shipped_templates``."""
+    (vertices, faces), (made, made_faces) = shipped_mesh(body), made_mesh(body)
+    assert np.array_equal(faces, made_faces)
+    assert np.abs(vertices - made).max() < 1e-6 * np.ptp(vertices)
+
+
+def test_the_gradient_of_flesh_is_that_of_its_field() -> None:
+    skeleton, flesh = load_body("mouse"), load_flesh("mouse")
+    shapes = shapes_from_tables(flesh.skin, skeleton, np.ones(len(skeleton.joints)), np.ones(len(flesh.skin)))
+    packed = shapes.posed(bind_pose(skeleton, flesh))
+    points = build_actor("mouse").bind_vertices[::50] + np.random.default_rng(0).normal(0, 2, 3)
+    value, gradient = field_and_gradient(points, packed, 0.01)
+    assert np.array_equal(value, field(points, packed))
+    for axis in range(3):
+        step = 0.01 * np.eye(3)[axis]
+        assert np.array_equal(gradient[:, axis], (field(points + step, packed) - field(points - step, packed)) / 0.02)
 
 
 @pytest.mark.parametrize("body", BODIES)

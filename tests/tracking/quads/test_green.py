@@ -9,7 +9,7 @@ import trimesh
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.quads.deformation import CageRig
-from tracking.quads.green import green_coordinates
+from tracking.quads.green import green_coordinates, green_slopes
 from tracking.quads.oriented_quads import QuadPose, QuadRig, Region
 
 
@@ -73,6 +73,17 @@ def test_coordinates_against_quadrature_of_the_layer_potentials() -> None:
         want_phi[face] += area * np.mean(weights * (away @ normal / distance**3)[:, None], axis=0) / (4 * np.pi)
     np.testing.assert_allclose(psi[0], want_psi, rtol=2e-5)
     np.testing.assert_allclose(phi[0], want_phi, rtol=2e-4, atol=1e-6)
+
+
+def test_slopes_against_finite_differences() -> None:
+    vertices, faces = lumpy_ball()
+    points = inner_points(40)
+    rows, slopes = green_slopes(points, vertices, faces)
+    assert np.array_equal(rows, np.hstack(green_coordinates(points, vertices, faces)))
+    step = 1e-4 * float(np.ptp(vertices))
+    for axis, slope in zip(step * np.eye(3), slopes, strict=True):
+        ahead, behind = (np.hstack(green_coordinates(points + way * axis, vertices, faces)) for way in (1, -1))
+        assert np.abs((ahead - behind) / (2 * step) - slope).max() < 1e-5 * np.abs(slope).max()
 
 
 def test_wrong_shapes_are_refused() -> None:

@@ -10,9 +10,11 @@ import pytest
 
 from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
+from skeleton.bodies import BODIES
 from tracking.quads.attachment import carry_quads
 from tracking.quads.body_rig import MARGIN, place_body_rig
 from tracking.quads.cage import build_cage
+from tracking.subjects.shipped_templates import made_templates, shipped_templates
 from tracking.subjects.subject import Subject, builtin_subject, load_subject, save_subject, scaled_subject
 
 
@@ -30,6 +32,14 @@ def test_cage_holds_the_template_and_carries_it_unchanged_at_rest() -> None:
     assert len(subject.outline_template.vertices) < len(subject.template.vertices)
     assert subject.prior.quad_names == rig.quad_names
     assert "nose" in subject.joint_names and "nose_tip" in subject.marker_names
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_shipped_templates_are_the_thinned_mesh(body: str) -> None:
+    """Else make them anew: ``python -m tracking.subjects.shipped_templates``."""
+    for (vertices, faces), (made, made_faces) in zip(shipped_templates(body), made_templates(body), strict=True):
+        assert np.array_equal(faces, made_faces)
+        assert np.abs(vertices - made).max() < 1e-6 * np.ptp(vertices)
 
 
 def test_quads_attached_at_rest_come_back_in_the_cages_pose() -> None:
