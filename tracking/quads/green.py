@@ -24,11 +24,12 @@ Their derivatives by eta need no further logarithm: with S = R_a + R_b and r = v
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
-from calibration.foundation.compiled import compiled_parallel, prange
+from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
 
 __all__ = ["green_coordinates", "green_slopes"]
@@ -72,14 +73,29 @@ def _layers(points: Floats, vertices: Floats, faces: Ints, axes: int) -> tuple[F
     return rows, slopes
 
 
-# Longer than most: one pass over the faces, whose terms the values and their derivatives share.
-@compiled_parallel
-def _layer_potentials(
-    points: Floats, vertices: Floats, faces: Ints, edges: Ints, of_face: Ints, rows: Floats, slopes: Floats
-) -> None:
-    corners, count = len(vertices), len(faces)
-    sloped = len(slopes) == 3
-    # What depends on the face alone: normal, doubled area, edge lengths, outward edge normals.
+class _Faces(NamedTuple):
+    """What depends on the faces alone.
+
+    Attributes:
+        normals: (F, 3).
+        doubled: (F,) areas, doubled.
+        lengths: (F, 3) of edges.
+        outward: (F, 3, 3) normals of edges in the plane.
+        along: (F, 3, 3) the outward normals along each other.
+        edge_lengths: (E,).
+    """
+
+    normals: Floats
+    doubled: Floats
+    lengths: Floats
+    outward: Floats
+    along: Floats
+    edge_lengths: Floats
+
+
+@compiled
+def _faces_of(vertices: Floats, faces: Ints, of_face: Ints, edges: int) -> _Faces:
+    count = len(faces)
     normals = np.empty((count, 3))
     doubled = np.empty(count)
     lengths = np.empty((count, 3))
@@ -100,8 +116,8 @@ def _layer_potentials(
             outward[j, e, 0] = (ey * nz - ez * ny) / length
             outward[j, e, 1] = (ez * nx - ex * nz) / length
             outward[j, e, 2] = (ex * ny - ey * nx) / length
-    edge_lengths = np.empty(len(edges))
-    along = np.empty((count, 3, 3))  # of the outward normals, along each other
+    edge_lengths = np.empty(edges)
+    along = np.empty((count, 3, 3))
     for j in range(count):
         for e in range(3):
             edge_lengths[of_face[j, e]] = lengths[j, e]
@@ -111,6 +127,17 @@ def _layer_potentials(
                     + outward[j, e, 1] * outward[j, k, 1]
                     + outward[j, e, 2] * outward[j, k, 2]
                 )
+    return _Faces(normals, doubled, lengths, outward, along, edge_lengths)
+
+
+# Ninety lines: one pass over the faces, whose terms the values and their derivatives share.
+@compiled_parallel
+def _layer_potentials(
+    points: Floats, vertices: Floats, faces: Ints, edges: Ints, of_face: Ints, rows: Floats, slopes: Floats
+) -> None:
+    corners, count = len(vertices), len(faces)
+    sloped = len(slopes) == 3
+    normals, doubled, lengths, outward, along, edge_lengths = _faces_of(vertices, faces, of_face, len(edges))
     scale = 1.0 / (4.0 * math.pi)
     for i in prange(len(points)):
         r = np.empty((corners, 3))
