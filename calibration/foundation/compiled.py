@@ -22,6 +22,8 @@ prange = numba.prange
 
 def _compile(function: F, *, parallel: bool) -> F:
     # Division as in IEEE 754, by zero too: the check that Python makes keeps loops from being vectorised.
+    # A process of one thread, as workers are, has nothing to share loops with: plain code takes half as long to compile.
+    parallel = parallel and numba.config.NUMBA_NUM_THREADS > 1
     options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
     dispatcher = numba.njit(**options)(function)
     dispatcher._cache = KernelCache(function, repr(options))
@@ -34,7 +36,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_parallel(function: F) -> F:
-    """Compile like `compiled`, with `prange` loops on all cores. The sums inside one turn keep their order.
+    """Compile like `compiled`, with `prange` loops on all threads. The sums inside one turn keep their order.
 
     What a loop writes is returned, or a parameter of its own: a write into a member of a tuple is dead code to numba.
     """

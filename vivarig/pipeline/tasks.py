@@ -86,8 +86,9 @@ def extract(job: Job, stage: str, span: Span) -> None:
 
 
 def join(job: Job, stage: str) -> CommandReport:
-    """Put the parts of a stage together."""
-    return cut_stage(stage).join(job)
+    """Put the parts of a stage together; what is found out on the way is kept for the report, which asks again."""
+    with _keeping(job, "report"):
+        return cut_stage(stage).join(job)
 
 
 def ahead(job: Job, stage: str, index: int | None) -> None:

@@ -27,7 +27,7 @@ from vivarig.report.pictures import contact_sheet, data_uri
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
 from vivarig.report.provenance import add_provenance
 from vivarig.report.verdict import add_stretches, add_verdict
-from vivarig.results.camera_check import CameraVerdict, judge_cameras
+from vivarig.results.camera_check import CameraVerdict, judge_cameras_once
 from vivarig.results.findings import Findings, SkeletonFindings, TrackFindings, load_findings
 from vivarig.results.stretches import Stretch, find_stretches
 
@@ -50,7 +50,9 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
     scores = _scores(findings)
     stretches = find_stretches(findings.track, recording.rate_hz) if findings.track is not None else []
     cameras = (
-        judge_cameras(findings.recording) if findings.silhouettes is not None and recording.rig is not None else None
+        judge_cameras_once(findings.recording)
+        if findings.silhouettes is not None and recording.rig is not None
+        else None
     )
     numbers = _headline(page, findings, scores, stretches, cameras)
     add_stretches(page, findings, stretches)

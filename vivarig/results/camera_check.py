@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.once import once
 from capture.camera_checks.faults import Fault, check_cameras
 from capture.camera_checks.focus import edge_blur, out_of_focus
 from capture.camera_checks.sentences import sentence
@@ -18,7 +20,7 @@ from capture.recordings.masks import first_frame, mask_cameras, read_masks
 from capture.recordings.recording import Recording
 from capture.recordings.video import read_frames
 
-__all__ = ["CameraVerdict", "judge_cameras"]
+__all__ = ["CameraVerdict", "judge_cameras", "judge_cameras_once"]
 
 #: Rows of the silhouettes whose images are looked at for sharpness: early ones, so that little is decoded.
 _LOOKED_AT = (0, 13, 26, 39)
@@ -39,6 +41,12 @@ class CameraVerdict:
     numbers: dict[str, Any]
     reason: str
     mended: Rig | None = None
+
+
+def judge_cameras_once(recording: Recording) -> CameraVerdict:
+    """Judge the cameras, or tell what was found when a task of the same run judged them by the same file."""
+    state = (recording.results / "silhouettes.h5").stat()
+    return once(f"cameras {state.st_size} {state.st_mtime_ns}", partial(judge_cameras, recording))
 
 
 def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdict:

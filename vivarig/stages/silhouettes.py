@@ -25,7 +25,7 @@ from capture.silhouettes.subjects.subject_recordings import drop_subjects, split
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.job import Job
-from vivarig.results.camera_check import judge_cameras
+from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "prepare", "run", "summary", "uneven_footage", "work"]
@@ -132,7 +132,7 @@ def summary(
             f"{'piece' if figures.pieces[index] == 1 else 'pieces'}, {agreement}, "
             f"contradicted in {100 * contradicted[:, index].mean():.1f} %"
         )
-    cameras = judge_cameras(recording)
+    cameras = judge_cameras_once(recording)
     mended = recording.results / "mended_rig.toml"
     if cameras.mended is not None:
         save_rig(cameras.mended, mended)
