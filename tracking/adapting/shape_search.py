@@ -159,9 +159,12 @@ def adapt_shape(
     wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
     before = _mean_overlap(starts, held)
     solver = make_solver(shaped.subject, rig, settings)
-    others = {frame: starts[frame] for frame in sorted(wanted - set(poses))}
-    plain = {frame: _fitted(solver, looks[frame], fit) for frame, fit in poses.items()}
-    plain |= {frame: _settled(solver, looks[frame], fit.pose, fit.latent) for frame, fit in others.items()}
+    plain = {
+        frame: _fitted(solver, looks[frame], poses[frame])
+        if frame in poses
+        else _settled(solver, looks[frame], starts[frame].pose, starts[frame].latent)
+        for frame in sorted(wanted)
+    }
     skin, fleshed = once("skin", partial(fit_skin, shaped.subject, rig, looks, plain, fitted, settings))
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
     after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
