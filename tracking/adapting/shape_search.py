@@ -150,7 +150,7 @@ def adapt_shape(
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
-        shaped, sigma = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
+        shaped, sigma, poses = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
@@ -160,7 +160,10 @@ def adapt_shape(
     before = _mean_overlap(starts, held)
     solver = make_solver(shaped.subject, rig, settings)
     plain = {
-        frame: _settled(solver, looks[frame], starts[frame].pose, starts[frame].latent) for frame in sorted(wanted)
+        frame: _fitted(solver, looks[frame], poses[frame])
+        if frame in poses
+        else _settled(solver, looks[frame], starts[frame].pose, starts[frame].latent)
+        for frame in sorted(wanted)
     }
     skin, fleshed = once("skin", partial(fit_skin, shaped.subject, rig, looks, plain, fitted, settings))
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
@@ -171,6 +174,11 @@ def adapt_shape(
     leads = {item.frame: item.lead for item in known}
     found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
+
+
+def _fitted(solver: FrameSolver, look: Observation, fit: FrameFit) -> FrameFit:
+    """Fit another body to a frame, from where the old one's quads lie on the silhouettes, whatever its lengths."""
+    return solver.fit(look, fit.pose, fit.latent, latent_steps=False)
 
 
 def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:
@@ -229,7 +237,7 @@ def _search(
     start: BodyShape,
     fixed_lengths: bool,
     settings: Settings,
-) -> tuple[Shaped, Floats]:
+) -> tuple[Shaped, Floats, dict[int, FrameFit]]:
     """Alternate fits of the poses and steps in shape."""
     body, count = start.body, len(start.lengths)
     middle = start.logs
@@ -257,7 +265,7 @@ def _search(
         turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, len(ROUNDS) - 1)
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
-    return shaped, sigma
+    return shaped, sigma, fits
 
 
 def _measured(
