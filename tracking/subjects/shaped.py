@@ -56,6 +56,9 @@ class Shaper:
         """Prepare what all shapes share."""
         self.builtin = builtin
         self._attachment = attach_posed_quads(builtin.cage_rig.quads, builtin.bones.skeleton, builtin.bones.pose)
+        #: Where the cage has the joints by themselves, and what brings them to where the skeleton has them.
+        self._joints = builtin.cage_rig.bind(builtin.joint_points)
+        self._settled = builtin.joint_binding - self._joints
         self._thinned = {
             id(template): _nearest(builtin.template.vertices, template.vertices)
             for template in (builtin.outline_template, builtin.step_template)
@@ -93,7 +96,7 @@ class Shaper:
             step_template=small,
             prior=builtin_prior_for(attach_alike(rig, skeleton, pose, self._attachment)),
             joint_points=landmarks[0],
-            joint_binding=stretch.bind(stretch.places(builtin.joint_binding), landmarks[0])[0],
+            joint_binding=stretch.bind(stretch.places(self._joints), landmarks[0])[0] + stretch.grown(self._settled),
             bones=self._bones(shape, skeleton, pose, skin),
             # The quads carry them; how far they lie from the new flesh the recording tells later.
             points=None if builtin.points is None else builtin.points.scaled(len(rig), shape.scale),
@@ -172,9 +175,13 @@ class _Stretch:
 
     def places(self, binding: Floats) -> Floats:
         """Carry points bound to the built-in cage, rows (P, 4 Q + F), with the quads, (P, 3) mm."""
-        columns = np.ones(binding.shape[1])
+        return self.scaled.deform(self.grown(binding), self.cage_rig.quads.rest)
+
+    def grown(self, rows: Floats) -> Floats:
+        """Coordinates (P, 4 Q + F) in the built-in cage as those in the scaled one: normals have no length."""
+        columns = np.ones(rows.shape[1])
         columns[4 * len(self.cage_rig.quads) :] = self.factor
-        return self.scaled.deform(binding * columns, self.cage_rig.quads.rest)
+        return rows * columns
 
     def bind(self, places: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Bind points (P, 3) through what `places` says of them, drawn well into the cage.

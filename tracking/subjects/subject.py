@@ -37,6 +37,7 @@ from tracking.quads.placement import Enclosure
 from tracking.quads.template import STEP_VERTICES, Template, bound, coarse_anchored, coarse_template
 from tracking.subjects.body_points import BodyPoints
 from tracking.subjects.mesh_files import raw_mesh
+from tracking.subjects.settled_joints import settled_rows
 from tracking.subjects.shipped_templates import Mesh, shipped_templates
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 
@@ -113,7 +114,7 @@ def builtin_subject(
     _, points = actor.skeleton.landmarks(placed.pose)
     markers = builtin_markers(body)
     segments = [actor.skeleton.index(segment) for segment in markers.segments]
-    return make_subject(
+    subject = make_subject(
         body,
         placed.enclosure,
         placed.vertices,
@@ -129,6 +130,8 @@ def builtin_subject(
         ),
         thin=shipped_templates(body) if lengths == girth == 1.0 else None,
     )
+    joints = settled_rows(subject.cage_rig, placed.attachment, prior, subject.joint_names, subject.joint_binding)
+    return replace(subject, joint_binding=joints)
 
 
 def make_subject(

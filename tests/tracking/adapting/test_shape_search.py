@@ -14,6 +14,7 @@ from skeleton.motions import make_motion
 from tracking.adapting.shape_search import adapt_shape, known_of_bodies
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
+from tracking.subjects.settled_joints import SETTLED
 from tracking.subjects.shape import BodyShape, shape_groups
 from tracking.subjects.shaped import Shaper
 from tracking.subjects.subject import Subject, builtin_subject
@@ -77,7 +78,9 @@ def test_a_shaped_subject_stands_as_the_actor_of_that_shape() -> None:
     subject = Shaper(human()).make(stout).subject
     rest = subject.cage_rig.quads.rest
     assert np.abs(subject.cage_rig.deform(subject.template.binding, rest) - subject.template.vertices).max() < 1e-5
-    assert np.abs(subject.cage_rig.deform(subject.joint_binding, rest) - subject.joint_points).max() < 1e-5
+    away = np.linalg.norm(subject.cage_rig.deform(subject.joint_binding, rest) - subject.joint_points, axis=1)
+    legs = np.array([name.endswith(SETTLED) for name in subject.joint_names])
+    assert away[~legs].max() < 1e-5 and away[legs].max() < 12.0, "those of the legs are right in the mean of the poses"
     assert subject.bones.lengths["left_knee"] == 0.98
     # A rotation of all quads turns the whole body with them: rows carry offsets as the cage turns.
     turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
