@@ -106,7 +106,7 @@ def find_scale_and_poses(
     starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in spreads:
-        tried = {0: starts} if scale == 1.0 else {}  # at scale 1 they were found
+        tried: dict[int, list[FrameFit]] = {}
         middle = 0
         while True:
             trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]

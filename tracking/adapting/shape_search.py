@@ -150,7 +150,7 @@ def adapt_shape(
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
-        shaped, sigma, poses = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
+        shaped, sigma = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
@@ -158,14 +158,8 @@ def adapt_shape(
         return replace(nothing, why=why)
     wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
     before = _mean_overlap(starts, held)
-    solver = make_solver(shaped.subject, rig, settings)
-    plain = {
-        frame: _fitted(solver, looks[frame], poses[frame])
-        if frame in poses
-        else _settled(solver, looks[frame], starts[frame].pose, starts[frame].latent)
-        for frame in sorted(wanted)
-    }
-    skin, fleshed = once("skin", partial(fit_skin, shaped.subject, rig, looks, plain, fitted, settings))
+    plain = _refitted(shaped.subject, rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
+    skin, fleshed = _with_skin(shaped.subject, rig, looks, plain, fitted, settings)
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
     after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
     if after < before + GAIN:
@@ -176,9 +170,26 @@ def adapt_shape(
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
 
 
-def _fitted(solver: FrameSolver, look: Observation, fit: FrameFit) -> FrameFit:
-    """Fit another body to a frame, from where the old one's quads lie on the silhouettes, whatever its lengths."""
-    return solver.fit(look, fit.pose, fit.latent, latent_steps=False)
+def _refitted(
+    subject: Subject, rig: Rig, looks: dict[int, Observation], fits: dict[int, FrameFit], settings: Settings
+) -> dict[int, FrameFit]:
+    """Fit another body to frames: the old one's quads lie on the silhouettes, it starts there, whatever its lengths."""
+    solver = make_solver(subject, rig, settings)
+    return {frame: _settled(solver, looks[frame], fit.pose, fit.latent) for frame, fit in fits.items()}
+
+
+def _with_skin(
+    subject: Subject,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    fitted: Sequence[int],
+    settings: Settings,
+) -> tuple[Floats, dict[int, FrameFit]]:
+    """Learn the skin from the frames to estimate from, and fit all frames with it."""
+    learn = partial(fit_skin, subject, rig, looks, {frame: fits[frame] for frame in fitted}, settings)
+    skin, _ = once("skin", learn)
+    return skin, _refitted(skin_moved(subject, skin), rig, looks, fits, settings)
 
 
 def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:
@@ -237,7 +248,7 @@ def _search(
     start: BodyShape,
     fixed_lengths: bool,
     settings: Settings,
-) -> tuple[Shaped, Floats, dict[int, FrameFit]]:
+) -> tuple[Shaped, Floats]:
     """Alternate fits of the poses and steps in shape."""
     body, count = start.body, len(start.lengths)
     middle = start.logs
@@ -265,7 +276,7 @@ def _search(
         turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, len(ROUNDS) - 1)
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
-    return shaped, sigma, fits
+    return shaped, sigma
 
 
 def _measured(

@@ -13,7 +13,7 @@ prior's poses are off, and the joints wander from where the body has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +64,6 @@ def fit_skin(
     rig: Rig,
     looks: Mapping[int, Observation],
     fits: Mapping[int, FrameFit],
-    fitted: Sequence[int],
     settings: Settings,
 ) -> tuple[Floats, dict[int, FrameFit]]:
     """Find how far a subject's skin lies from the body's, from the outlines of some frames.
@@ -73,8 +72,7 @@ def fit_skin(
         subject: the body, of the right lengths and girths.
         rig: cameras.
         looks: silhouettes of each frame.
-        fits: of some frames, by that body.
-        fitted: the frames to learn from.
+        fits: of the frames to learn from, by that body.
         settings: of the solver.
 
     Returns:
@@ -83,16 +81,13 @@ def fit_skin(
     out = np.zeros(len(subject.outline_template.vertices))
     mover = SkinMover(subject)
     solver = make_solver(subject, rig, settings)
-    learned = {frame: fits[frame] for frame in fitted}
     for _ in range(ROUNDS):
-        out = np.round(_moves(solver, _pairs(solver, looks, learned), out), DIGITS)
+        out = np.round(_moves(solver, _pairs(solver, looks, fits), out), DIGITS)
         solver = make_solver(mover.moved(out, whole=False), rig, settings)
-        learned = {frame: _fitted(solver, looks[frame], fit) for frame, fit in learned.items()}
-    return out, {frame: learned.get(frame) or _fitted(solver, looks[frame], fit) for frame, fit in fits.items()}
-
-
-def _fitted(solver: FrameSolver, look: Observation, fit: FrameFit) -> FrameFit:
-    return solver.fit(look, fit.pose, fit.latent, latent_steps=False)
+        fits = {
+            frame: solver.fit(looks[frame], fit.pose, fit.latent, latent_steps=False) for frame, fit in fits.items()
+        }
+    return out, dict(fits)
 
 
 def _pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[int, FrameFit]) -> _Pairs:

@@ -38,8 +38,6 @@ MANY = 1000
 """More training poses than these were drawn as they come, not chosen one by one."""
 ENOUGH = 4
 """Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
-DECIDED = 0.05
-"""A fit that scores this much less than the best is not fitted any further."""
 
 
 Mend = Callable[[Observation, FrameFit], FrameFit]
@@ -161,13 +159,13 @@ class Finder:
             SolveError: fewer than two cameras saw something.
         """
         proposals = _apart(self.anywhere(observation), keep, ALIKE * self.solver.unit)
-        rough = self._slid(observation, [(item.pose, item.latent) for item in proposals], keep=keep, finish=finish)
-        fits = [self.solver.fit(observation, *one) for one in rough]
-        decided = max(fit.score for fit in fits) - DECIDED
-        fits = [
-            self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) if fit.score >= decided else fit
-            for fit in fits
+        rough = [
+            self.solver.fit(observation, item.pose, item.latent, local_steps=False, latent_rounds=3)
+            for item in proposals
         ]
+        rough.sort(key=lambda fit: -fit.agreement)
+        fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
+        fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
         fits.sort(key=lambda fit: -fit.score)
         if mend is not None:
             fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
@@ -175,21 +173,6 @@ class Finder:
         best = fits[0]
         others = _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)[1:]
         return best, best.score - others[0].score if others else 1.0
-
-    def _slid(
-        self, observation: Observation, starts: list[tuple[QuadPose, Floats]], *, keep: int, finish: int
-    ) -> list[tuple[QuadPose, Floats]]:
-        """Let proposals go along the manifold, the worse half of them one round alone; return the best few."""
-        left = [self.solver.slid(observation, pose, latent, 1) for pose, latent in starts]
-        left = self._best(observation, left, max(finish + 1, keep // 2))
-        left = [self.solver.slid(observation, pose, latent, 2) for pose, latent in left]
-        return self._best(observation, left, finish)
-
-    def _best(
-        self, observation: Observation, poses: list[tuple[QuadPose, Floats]], count: int
-    ) -> list[tuple[QuadPose, Floats]]:
-        overlaps = np.array(self.solver.overlaps(observation, [pose for pose, _ in poses]))
-        return [poses[k] for k in np.argsort(-overlaps, kind="stable")[:count]]
 
     def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""

@@ -294,15 +294,6 @@ class FrameSolver:
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
         return self._report(packed, pose, latent, last)
 
-    def slid(self, observation: Observation, start: QuadPose, latent: Floats, rounds: int) -> tuple[QuadPose, Floats]:
-        """Take the steps along the manifold alone, so many rounds of them."""
-        packed = self._fine.matcher.pack(observation)
-        root = RigidTransform(start.rotations[self.prior.chart.root], start.centres[self.prior.chart.root])
-        pose = self.pose_of(root, latent)
-        for scale in self.settings.latent_robust * rounds:
-            pose, latent = self.along_manifold(packed, pose, latent, scale)
-        return pose, latent
-
     def sketch(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit:
         """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price."""
         packed = self._fine.matcher.pack(observation)
