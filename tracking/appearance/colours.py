@@ -63,7 +63,10 @@ class Colours:
 
     def odds(self, rows: Singles) -> Singles:
         """Return (n,) log odds of pixels (n, `FEATURES`)."""
-        return np.asarray(_standard(_terms(rows), self.mean, self.spread) @ self.weights, np.float32)
+        # What `learnt` weighs standardised, weighed as it comes: images have many pixels.
+        slopes = (self.weights[:-1] / self.spread).astype(np.float32)
+        offset = np.float32(self.weights[-1] - self.weights[:-1] @ (self.mean / self.spread))
+        return np.asarray(rows @ slopes[:FEATURES] + np.square(rows) @ slopes[FEATURES:] + offset, np.float32)
 
 
 def learnt(skin: Singles, ground: Singles) -> Colours:

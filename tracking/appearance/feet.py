@@ -23,6 +23,7 @@ from tracking.appearance.ground import extent, grown
 from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import Limbs
+from tracking.limbs.drawing import projected
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import fill_triangles
 from tracking.quads.oriented_quads import QuadPose
@@ -88,7 +89,7 @@ class FeetInImages:
     """Looks for the feet of one solver's template in images; made for rodents alone."""
 
     def __init__(self, solver: FrameSolver, limbs: Limbs, rig: Rig) -> None:
-        self._solver, self._rig = solver, rig
+        self._solver, self._rig, self._cameras = solver, rig, rig.packed()
         template = solver.coarse
         pale = pale_vertices(solver.cage_rig.quads, template.binding)
         assert pale is not None
@@ -153,7 +154,7 @@ class FeetInImages:
             corner = np.array([window[1].start, window[0].start], np.float64)
             for leg, points in enumerate(self._points):
                 tried = vertices[points][None] + self._places[:, None]
-                at = (self._rig.cameras[index].project(tried.reshape(-1, 3)) - corner).astype(np.float32)
+                at = (projected(tried.reshape(-1, 3), self._cameras[index]) - corner).astype(np.float32)
                 at = np.nan_to_num(at, nan=-1.0).reshape(len(self._places), -1, 2)
                 seen = cv2.remap(odds, at, None, cv2.INTER_LINEAR, borderValue=-MOST_ODDS)
                 out[leg, index] = seen.mean(axis=1)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -54,6 +55,13 @@ class _Seen:
     rival: float
 
 
+class _Tried(NamedTuple):
+    """What limbs of a fit were looked for in vain: anew, and each as in some fits beside."""
+
+    anew: set[int]
+    beside: list[WeakSet[FrameFit]]
+
+
 class LimbMender:
     """Looks for the limbs of one solver's subject, ever more rarely while that is in vain."""
 
@@ -68,6 +76,7 @@ class LimbMender:
         self._vain = np.zeros(count)
         self._sights: WeakKeyDictionary[FrameFit, LimbSight] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
+        self._tried: WeakKeyDictionary[FrameFit, _Tried] = WeakKeyDictionary()
 
     def forget(self) -> None:
         """Begin afresh: no search was in vain yet."""
@@ -88,16 +97,21 @@ class LimbMender:
         for limb in map(int, np.argsort(-bad, kind="stable")):
             if bad[limb] < self._doubt:
                 break
+            # What was tried from a fit before would end as it did.
+            tried = self._tried.setdefault(fit, _Tried(set(), [WeakSet() for _ in bad]))
             starts = []
-            if beside is not None and beside[1][limb] < max(self._doubt, bad[limb] / 2.0):
+            known = beside is not None and beside[1][limb] < max(self._doubt, bad[limb] / 2.0)
+            if beside is not None and known and beside[0] not in tried.beside[limb]:
                 starts.append(self.evidence.limbs.moved(fit.pose, limb, beside[0].pose))
+                tried.beside[limb].add(beside[0])
             self._left[limb] -= 1
             anew = self._left[limb] < 0 or bad[limb] > WORSE * self._vain[limb]
-            if anew:
+            if anew and limb not in tried.anew:
                 starts += self.search.propose(
                     observation, fit.pose, limb, HEAD_STARTS if limb == self._head else STARTS
                 )
-            found = self._found(observation, fit, limb, starts)
+                tried.anew.add(limb)
+            found = self._found(observation, fit, limb, starts) if starts else fit
             if found is not fit:
                 fit = found
                 bad = np.minimum(bad, self._badness(observation, fit))
