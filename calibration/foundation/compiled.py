@@ -22,7 +22,7 @@ prange = numba.prange
 
 def _compile(function: F, *, parallel: bool) -> F:
     # Division as in IEEE 754, by zero too: the check that Python makes keeps loops from being vectorised.
-    # A process of one thread, as workers are, shares no loop: plain code takes half as long to compile.
+    # A process of one thread, as workers are, shares no loop: plain code is quicker to compile.
     parallel = parallel and numba.config.NUMBA_NUM_THREADS > 1
     options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
     dispatcher = numba.njit(**options)(function)
