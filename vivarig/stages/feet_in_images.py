@@ -53,10 +53,10 @@ def learn_feet(
         return None
     limbs = limbs_of(solver.cage_rig.quads)
     feet = FeetInImages(solver, limbs, rig)
-    evidence, doubt = LimbEvidence(solver, limbs), limits_of(limbs.names).doubt
+    evidence, wrong = LimbEvidence(solver, limbs), limits_of(limbs.names).search[0]
     silhouettes = [masks(tuple(rig.names), one.frame) for one in found]
     bad = [evidence.sight(observe(seen), one.pose).bad[feet.legs] for one, seen in zip(found, silhouettes, strict=True)]
-    if np.mean(np.array(bad) > doubt) < LACKING:
+    if np.mean(np.array(bad) > wrong) < LACKING:
         return None
     grounds: list[Bytes | None] = []
     pixels: list[FootPixels | None] = []

@@ -26,7 +26,7 @@ PATIENCE_S = 300.0
 #: What is waited for, never by a clock: a busy machine may take its time.
 MOMENTS: dict[str, Callable[[int, Path], bool]] = {
     "signals are caught": lambda pid, place: _catches(pid, signal.SIGTERM),
-    "imports": lambda pid, place: _catches(pid, signal.SIGTERM) and _cpu_seconds(pid) > 1.0,
+    "imports": lambda pid, place: _catches(pid, signal.SIGTERM) and _cpu_seconds(pid) > 0.3,
     "work": lambda pid, place: any(files for _, _, files in os.walk(place / "results" / "parts")),
 }
 
