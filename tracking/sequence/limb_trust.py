@@ -204,8 +204,8 @@ def frames_with_limbs(
 
     A person's frame is trusted only if all limbs are. A rodent's limbs are under it as a rule: that some are not seen
     is said of them, and is no doubt about the frame unless the silhouettes contradict one. A doubt about the frame that
-    no limb accounts for is about all limbs, and of a rodent any doubt about the frame is: its limbs are too small to
-    account for one, and hang on a trunk that is as large as all of them; in a lost frame all are lost.
+    no limb accounts for, a jump above all, is about all limbs, and of a rodent any doubt about the frame is: its limbs
+    are too small to account for one, and hang on a trunk that is as large as all of them; in a lost frame all are lost.
     """
     trust, reason = trust.copy(), reason.copy()
     person = any(name.endswith("_arm") for name in names)
@@ -216,6 +216,7 @@ def frames_with_limbs(
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)
     unaccounted = (worst == int(Trust.TRUSTED)) if person else np.ones(len(trust), np.bool_)
+    unaccounted |= reason == int(Reason.JUMP)  # of the whole body: no limb accounts for it
     whole = (trust == int(Trust.LOST)) | ((trust != int(Trust.TRUSTED)) & unaccounted)
     for level in (Trust.DOUBTFUL, Trust.LOST):
         rows = whole & (trust == int(level))

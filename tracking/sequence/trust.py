@@ -33,6 +33,8 @@ _ROWS = 4096
 POOR = 0.82
 AMBIGUOUS = 0.01
 """Lead of a start over its best rival, below which either may be right, in overlap."""
+LEAP = 8.0
+"""Step of a whole body, in usual ones, from which on it is a jump."""
 CARRIED = 0.3
 """Share of a step that the step before or after goes on in the same direction, from which on it is a motion and no
 jump: the sample mouse that comes down from rearing has 0.65 and more, flips and seams of real mice at most 0.0."""
@@ -124,7 +126,7 @@ def judge(
         mark(good & (worst < usual_worst - max(3 * doubt, 6 * spread_worst)), Trust.DOUBTFUL, Reason.ONE_VIEW_DISAGREES)
         far = -departure < usual_departure - max(1.5, 8 * spread_departure)
         mark(good & far, Trust.DOUBTFUL, Reason.FAR_FROM_PRIOR)
-    mark(np.nan_to_num(jump) > 8.0, Trust.DOUBTFUL, Reason.JUMP)
+    mark(np.nan_to_num(jump) > LEAP, Trust.DOUBTFUL, Reason.JUMP)
     mark(seen < min_views, Trust.LOST, Reason.TOO_FEW_VIEWS)
     return Verdicts(trust, reason)
 
@@ -150,9 +152,20 @@ def judge_track(
     verdicts = judge(overlap, departure, jump, poor=poor)
     trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
+    astray = _between_jumps(np.nan_to_num(jump) > LEAP) & (trust < int(Trust.LOST))
+    trust[astray], reason[astray] = int(Trust.DOUBTFUL), int(Reason.JUMP)
     unsure = (lead < AMBIGUOUS) & (trust == int(Trust.TRUSTED))
     trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
     return trust, reason
+
+
+def _between_jumps(jumps: Bools) -> Bools:
+    """(T,) frames of stretches between two jumps that are shorter than those before and after: there and back again."""
+    ends = np.concatenate([[0], np.flatnonzero(jumps), [len(jumps)]])
+    lengths = np.diff(ends)
+    short = np.zeros(len(lengths), np.bool_)
+    short[1:-1] = (lengths[1:-1] < lengths[:-2]) & (lengths[1:-1] < lengths[2:])
+    return np.repeat(short, lengths)
 
 
 def _motion(centres: Floats) -> tuple[Floats, Bools]:

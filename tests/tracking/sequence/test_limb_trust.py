@@ -66,6 +66,18 @@ def test_a_limb_that_one_of_two_views_shows_is_not_believed() -> None:
         assert (limb_doubt(record, unit=UNIT)[1, 1] > 5) == bool(wanted)
 
 
+def test_a_body_that_turns_round_for_some_frames_is_doubted_in_all_of_them_limb_by_limb() -> None:
+    centres = np.zeros((40, 4, 3))
+    centres[:, :, 0] = 5.0 * np.arange(40)[:, None]
+    centres[12:17] += 400.0 * np.array([[1.0, -1, 1], [-1, 1, 1], [1, 1, -1], [-1, -1, -1]])
+    trust, reason = judge_track(np.full((40, 4), 0.95), np.ones(40), centres, np.ones(40), unit=UNIT)
+    assert set(np.flatnonzero(reason == Reason.JUMP)) == {12, 13, 14, 15, 16, 17}
+    limb_trust, limb_reason = judge_limbs(good(40), unit=UNIT)
+    limb_trust[14, 0] = int(Trust.DOUBTFUL)  # what one limb lacks does not account for it
+    frames_with_limbs(trust, reason, limb_trust, limb_reason, PERSON)
+    assert limb_trust[12:18].all() and not limb_trust[:12].any() and not limb_trust[18:].any()
+
+
 def test_what_was_not_tracked_is_lost() -> None:
     trust, reason = judge_limbs(LimbRecord.empty(2, 2), unit=UNIT)
     assert (trust == Trust.LOST).all() and (reason == Reason.NOT_TRACKED).all()
