@@ -28,7 +28,7 @@ ORDER = (
     "vivarig.export", "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.mending",
     "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api",
     "vivarig.commands",
-    "vivarig.cli",
+    "vivarig.cli", "vivarig.__main__",
 )  # fmt: skip
 PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
 #: Packages that do not import each other although one stands before the other: none but these may.

@@ -40,6 +40,11 @@ def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFi
     assert "example:" in out
 
 
+def test_python_m_is_the_same_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "vivarig", "calibrat"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "vivarig: unknown verb 'calibrat'; did you mean 'calibrate'?\n")
+
+
 def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrat"]) == 2
     assert capsys.readouterr().err == "vivarig: unknown verb 'calibrat'; did you mean 'calibrate'?\n"
