@@ -284,7 +284,7 @@ class LensCamera(Camera):
         """(width, height) px."""
         return self.lens.size
 
-    @property
+    @cached_property
     def centre(self) -> Floats:
         """(3,) centre of projection, world mm."""
         return self.camera_from_world.inverse().translation

@@ -5,6 +5,7 @@ Pixel centres have whole coordinates, so an image that is scaled by s has its pi
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -66,7 +67,10 @@ def _mapped(camera: Camera, change: Floats, size: tuple[int, int]) -> Camera:
     lens = replace(camera.lens, size=size, intrinsics=change @ camera.lens.intrinsics)
     # How far the lens is invertible is a matter of its distortion alone, and takes a while to find.
     lens.__dict__["invertible_limit"] = camera.lens.invertible_limit
-    return replace(camera, lens=lens)
+    # Every frame of a recording cuts its images to where the subject is: pose and name are not checked again.
+    changed = copy(camera)
+    object.__setattr__(changed, "lens", lens)
+    return changed
 
 
 def _quarter(camera: Camera) -> Camera:

@@ -55,6 +55,8 @@ _RESTLESS = 4.0
 MOST_SPREAD = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
+#: Pixels that the light of an image is measured on, about.
+_LIGHT_PX = 5000
 
 
 Whole: TypeAlias = NDArray[np.int32]
@@ -291,7 +293,7 @@ def _half_step(count: int) -> Singles:
 
 def light_gain(frame: Bytes, centre: Singles) -> Floats:
     """Return (C,) how much brighter the scene is than in the background, robust to the subject."""
-    step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / 12_000)))
+    step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / _LIGHT_PX)))
     gains = np.ones(frame.shape[2])
     for channel in range(frame.shape[2]):
         ratio = _ratios(frame, centre, step, channel)

@@ -49,6 +49,7 @@ class Evidence:
     plain: Bytes
     _cells: ShadeCells
     _done: list[Window] = field(default_factory=list)
+    _new: list[Window] = field(default_factory=list)
 
     @classmethod
     def of(cls, frame: Bytes, background: Background, gain: Floats, rule: ShadeRule) -> Evidence:
@@ -63,19 +64,17 @@ class Evidence:
         for part in _rest_of(window, self._done):
             self._measure(part)
             self._done.append(part)
+            self._new.append(part)
 
-    def look_for_marks(self, window: Window) -> None:
-        """Take what was measured in a rectangle and hides marks of the ground for no shade."""
-        if self.rule.floor < 1.0:
-            self._cells.give_back(self.shaded, self.plain, window)
+    def look_for_marks(self) -> None:
+        """Take what was measured since the last look and hides marks of the ground for no shade."""
+        if self._new and self.rule.floor < 1.0:
+            self._cells.give_back(self.shaded, self.plain, _around(self._new))
+        self._new.clear()
 
     def rectangle(self) -> Window:
         """Return the smallest rectangle that holds all that is known, empty if nothing is."""
-        rows, columns = ([one[axis] for one in self._done] or [slice(0, 0)] for axis in range(2))
-        return (
-            slice(min(one.start for one in rows), max(one.stop for one in rows)),
-            slice(min(one.start for one in columns), max(one.stop for one in columns)),
-        )
+        return _around(self._done) if self._done else (slice(0, 0), slice(0, 0))
 
     def measured_px(self) -> int:
         """Return how many pixels are known."""
@@ -91,6 +90,15 @@ class Evidence:
         (_grey if channels == 1 else _coloured)(*images, limits, place, self.shaded, self.plain)
         if rule.floor < 1.0:
             self._cells.add(images, self.shaded, self.plain, place)
+
+
+def _around(windows: list[Window]) -> Window:
+    """Return the smallest rectangle that holds some others."""
+    rows, columns = zip(*windows, strict=True)
+    return (
+        slice(min(one.start for one in rows), max(one.stop for one in rows)),
+        slice(min(one.start for one in columns), max(one.stop for one in columns)),
+    )
 
 
 def _rest_of(window: Window, known: list[Window]) -> list[Window]:
@@ -160,35 +168,29 @@ def _coloured(
     one, most = np.float32(1.0), np.float32(255.0)
     most_hue = hue_limit * hue_limit * np.float32(2.0)
     count = right - left
-    gains, squares = np.empty(3 * count, np.float32), np.empty(3 * count, np.float32)
-    totals = np.empty(count, np.float32)
+    gains, totals = np.empty(3 * count, np.float32), np.empty(3 * count, np.float32)
+    owns, crosses = np.empty(3 * count, np.float32), np.empty(3 * count, np.float32)
     for n in range(3 * count):
         gains[n] = gain[n % 3]
     for y in range(top, bottom):
-        # Rows of their own, indices from 0, all channels alike: each loop takes several values at a time.
+        # Rows of their own, indices from 0, no branches: each loop takes several values at a time.
         here = slice(3 * left, 3 * right)
         now, then, sigma = frame[y, here], centre[y, here], spread[y, here]
         bare, out = plain[y, left:right], shaded[y, left:right]
         for n in range(3 * count):
-            change = np.float32(now[n]) - then[n] * gains[n]
-            squares[n] = change * change / (sigma[n] * sigma[n])
+            expected, value = then[n] * gains[n], np.float32(now[n])
+            weight = one / (sigma[n] * sigma[n])
+            totals[n] = (value - expected) * (value - expected) * weight
+            owns[n] = expected * expected * weight
+            crosses[n] = value * expected * weight
         for x in range(count):
-            totals[x] = squares[3 * x] + squares[3 * x + 1] + squares[3 * x + 2]
-        for x in range(count):
-            bare[x] = np.uint8(min(most, np.float32(SCALE) * np.sqrt(totals[x] / np.float32(3.0))))
-        out[:] = bare
-        if floor < one:
-            for x in range(count):
-                # A pixel within two sigma is background whatever its hue; most pixels end here.
-                if totals[x] > np.float32(12.0):
-                    cross, own = np.float32(0.0), np.float32(1e-6)
-                    for n in range(3 * x, 3 * x + 3):
-                        expected = then[n] * gains[n]
-                        weight = one / (sigma[n] * sigma[n])
-                        cross += np.float32(now[n]) * expected * weight
-                        own += expected * expected * weight
-                    ratio = cross / own
-                    # The squared distance falls into that along the background's colour and that across it, its hue.
-                    across = totals[x] - (one - ratio) * (one - ratio) * own
-                    if ratio >= floor and ratio <= highlight and across < most_hue:
-                        out[x] = np.uint8(0)
+            total = totals[3 * x] + totals[3 * x + 1] + totals[3 * x + 2]
+            own = np.float32(1e-6) + owns[3 * x] + owns[3 * x + 1] + owns[3 * x + 2]
+            ratio = (crosses[3 * x] + crosses[3 * x + 1] + crosses[3 * x + 2]) / own
+            # The squared distance falls into that along the background's colour and that across it, its hue.
+            across = total - (one - ratio) * (one - ratio) * own
+            away = np.uint8(min(most, np.float32(SCALE) * np.sqrt(total / np.float32(3.0))))
+            shade = (ratio >= floor) & (ratio <= highlight) & (across < most_hue) & (floor < one)
+            bare[x] = away
+            # A pixel within two sigma is background whatever its hue.
+            out[x] = np.uint8(0) if shade & (total > np.float32(12.0)) else away

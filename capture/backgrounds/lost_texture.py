@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Bytes, Ints, Singles
+from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import SCALE
 
@@ -66,12 +66,20 @@ class ShadeCells:
         _add(*images, shaded, plain, place, self.side, self.sums)
 
     def give_back(self, shaded: Bytes, plain: Bytes, window: tuple[slice, slice]) -> None:
-        """Change the difference in a rectangle where it is 0 by the rule of shade, but the ground's marks are gone."""
+        """Change the difference where it is 0 by the rule of shade, but the ground's marks are gone.
+
+        That is in a rectangle to which pixels were added, and in the cells around, which are looked at with it.
+        """
         rows, columns = window
-        cells = np.array([rows.start, rows.stop - 1, columns.start, columns.stop - 1]) // self.side
-        gone = _marks_are_gone(self.sums, self.side, cells)
+        height, width = shaded.shape
+        top, bottom = max(0, rows.start // self.side - 2), min(self.sums.shape[1] - 1, (rows.stop - 1) // self.side + 2)
+        left = max(0, columns.start // self.side - 2)
+        right = min(self.sums.shape[2] - 1, (columns.stop - 1) // self.side + 2)
+        gone = _marks_are_gone(self.sums, self.side, (top, bottom, left, right))
         if gone.any():
-            _give_back(shaded, plain, (rows.start, rows.stop, columns.start, columns.stop), self.side, gone)
+            sides = (top * self.side, (bottom + 1) * self.side, left * self.side, (right + 1) * self.side)
+            place = (sides[0], min(sides[1], height), sides[2], min(sides[3], width))
+            _give_back(shaded, plain, place, self.side, gone)
 
 
 @compiled
@@ -120,7 +128,7 @@ def _add(
 
 
 @compiled
-def _marks_are_gone(sums: Singles, side: int, cells: Ints) -> Bools:
+def _marks_are_gone(sums: Singles, side: int, cells: tuple[int, int, int, int]) -> Bools:
     """Return (h, w) the cells whose shade lacks the marks of the ground, from one row and column to another."""
     rows, columns = sums.shape[1:]
     off, gone = np.zeros((rows, columns), np.bool_), np.zeros((rows, columns), np.bool_)

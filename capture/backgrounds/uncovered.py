@@ -25,6 +25,8 @@ _LEAST = 2
 _SCALES_PX = (4, 8, 16, 32, 64)
 #: Around what is not known the ground's variation is measured, share of the image's longer side.
 _NEAR = 0.04
+#: A deviation is the median over as many pixels, about.
+_ENOUGH = 2000
 #: Of images that are larger every second pixel along both axes tells as much of what is smooth.
 _LARGE_PX = 800
 
@@ -115,6 +117,7 @@ def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1) ->
     weight = known.astype(np.float32)
     ring = known & around
     at = np.flatnonzero(ring if np.count_nonzero(ring) > 100 else known)
+    at = at[:: max(1, len(at) // _ENOUGH)]
     own, weighted = values.reshape(-1, values.shape[2])[at], values * weight[:, :, None]
     found = []
     for scale in _SCALES_PX:
@@ -129,8 +132,8 @@ def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1) ->
 def _median(values: Singles) -> Singles:
     """Return (C,) the medians of values (n, C), one at least."""
     half = (len(values) - 1) // 2, len(values) // 2
-    middle = np.partition(values, half, axis=0)
-    return np.asarray(np.mean([middle[half[0]], middle[half[1]]], axis=0))
+    middle = np.partition(values.T, half)  # a channel's values lie side by side: much the quicker
+    return np.asarray((middle[:, half[0]] + middle[:, half[1]]) * np.float32(0.5))
 
 
 def near_unknown(known: Bools) -> Bools:

@@ -46,7 +46,8 @@ def outline(mask: Bools, camera: Camera) -> Floats:
     if width == 0:
         return np.zeros((0, 2))
     crop = np.ascontiguousarray(mask[y : y + height, x : x + width]).view(np.uint8)
-    contours, _ = cv2.findContours(crop, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    # Corners of the outline alone: between them it is straight, and a lens bends it by next to nothing.
+    contours, _ = cv2.findContours(crop, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     points = np.concatenate(contours)[:, 0].astype(np.float64) + np.array([x, y])
     straight = camera.undistort_points(points)
     good = np.isfinite(straight).all(axis=1)

@@ -93,4 +93,4 @@ def holes_of(mask: Bools, largest_px: float) -> tuple[Runs, NDArray[np.int64]]:
 def fill_holes(mask: Bools, largest_px: float) -> Bools:
     """Fill holes (background not connected to the border) of up to ``largest_px`` pixels."""
     runs, holes = holes_of(mask, largest_px)
-    return np.asarray(mask | runs.drawn(np.isin(runs.part, holes))) if len(holes) else mask
+    return np.asarray(mask | runs.drawn(runs.of_parts(holes))) if len(holes) else mask

@@ -97,7 +97,7 @@ class PlateModel:
         """
         found = known or self.measuring(image, gain)
         found.measure(window)
-        found.look_for_marks(window)
+        found.look_for_marks()
         if self.states:
             bare = replace(self, shadow_floor=1.0, highlight=1.0)
             return found.shaded[window], bare.evidence_in(image, window, gain)
@@ -116,7 +116,7 @@ class PlateModel:
         height, width = found.shaded.shape
         part = (slice(0, height), slice(0, width)) if window is None else window
         found.measure(part)
-        found.look_for_marks(part)
+        found.look_for_marks()
         return found.shaded[part]
 
 

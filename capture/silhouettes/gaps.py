@@ -30,7 +30,7 @@ _HELD = 0.55
 def enclosed(mask: Bools) -> Bools:
     """Return (h, w) the holes of a mask."""
     runs, holes = holes_of(mask, np.inf)
-    return runs.drawn(np.isin(runs.part, holes))
+    return runs.drawn(runs.of_parts(holes))
 
 
 def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: PlateModel) -> Bools:
@@ -90,4 +90,4 @@ def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:
     closed = (runs.counts(inside) > _COVERED * areas) & (runs.counts(differs) > _DIFFERING * areas)
     closed |= areas <= Cleaning.hole_share * float(np.count_nonzero(mask))
     chosen = holes[closed[holes]]
-    return np.asarray(mask | runs.drawn(np.isin(runs.part, chosen))) if len(chosen) else mask
+    return np.asarray(mask | runs.drawn(runs.of_parts(chosen))) if len(chosen) else mask

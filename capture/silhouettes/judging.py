@@ -59,12 +59,13 @@ def own_margin(model: Model, shape: tuple[int, ...]) -> int:
     return round(SITTING_MARGIN * max(shape)) if isinstance(model, SittingModel) else 0
 
 
-def mask_flags(mask: Bools) -> int:
-    """Return what a mask says by itself."""
+def mask_flags(mask: Bools, window: tuple[slice, slice] = np.s_[:, :]) -> int:
+    """Return what a mask says by itself; ``window``: rows and columns that hold all of it."""
     height, width = mask.shape
-    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    x, y, w, h = cv2.boundingRect(mask[window].view(np.uint8))
     if w == 0:
         return int(MaskFlag.EMPTY)
+    x, y = x + (window[1].start or 0), y + (window[0].start or 0)
     if (w, h) == (width, height) and mask.all():
         return int(MaskFlag.FULL)
     touches = min(x, y) < 2 or x + w > width - 2 or y + h > height - 2
@@ -121,7 +122,9 @@ def judge_frame(
         for index, share in enumerate(shares):
             if changed[index] or verdict.repaired[index]:
                 share.masks[offset][views.windows[index]] = views.masks[index]
-                share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | mask_flags(share.masks[offset])
+                share.flags[offset] = (share.flags[offset] & MaskFlag.NO_FRAME) | mask_flags(
+                    share.masks[offset], views.windows[index]
+                )
             if verdict.repaired[index]:
                 share.flags[offset] |= np.uint16(MaskFlag.REPAIRED)
             if verdict.contradicted[index]:

@@ -62,11 +62,11 @@ def measure_around(places: list[Window], low: float, evidence: Evidence) -> None
             if evidence.measured_px() > _MOST * height * width:
                 whole = (slice(0, height), slice(0, width))
                 evidence.measure(whole)
-                evidence.look_for_marks(whole)
+                evidence.look_for_marks()
                 return
             grown = _grown(window, evidence.shaded, low)
             if grown == window:
-                evidence.look_for_marks(window)
+                evidence.look_for_marks()
                 grown = _grown(window, evidence.shaded, low)
             window, done = grown, grown == window
 

@@ -55,6 +55,12 @@ class Runs:
         _draw(self.row[chosen], self.start[chosen], self.stop[chosen], out)
         return out
 
+    def of_parts(self, parts: Ints) -> Bools:
+        """Return (n,) which runs belong to some parts (m,)."""
+        chosen = np.zeros(self.parts, dtype=bool)
+        chosen[parts] = True
+        return np.asarray(chosen[self.part])
+
     def _summed(self, values: Ints) -> Ints:
         """Return (parts,) the sums of the runs' values (n,); whole numbers, exact in floating point."""
         return np.bincount(self.part, weights=values, minlength=self.parts).astype(np.int64)

@@ -344,5 +344,6 @@ def _segment_chunk(
             masks[offset], doubts[offset] = model.silhouette_and_doubt(image)
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
-        flags[offset] = mask_flags(masks[offset])
+        known = doubts[offset]
+        flags[offset] = mask_flags(masks[offset], np.s_[:, :] if known is None else known.window)
     return Share(masks, flags, cuts, images, doubts)

@@ -25,6 +25,8 @@ __all__ = ["Verdict", "consensus"]
 
 #: A frame whose views all agree this well is not looked at further.
 _FINE = 0.85
+#: A few lines of sight suffice to see that if they agree this well.
+_A_FEW, _SURE = 100, 0.95
 #: Below this IoU a silhouette is contradicted by the others.
 CONTRADICTED = 0.8
 #: How much better the others must agree without a view for it to be the one that misses something.
@@ -75,7 +77,9 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True, scene: S
 
     ``scene``: of silhouettes that hold these; None: found here.
     """
-    agreement = ray_agreement(masks, rig, scene)
+    agreement = ray_agreement(masks, rig, scene, _A_FEW)
+    if not agreement[np.isfinite(agreement)].min(initial=1.0) >= _SURE:
+        agreement = ray_agreement(masks, rig, scene)
     kept = list(masks)
     changed = np.zeros(len(masks), dtype=bool)
     usable = np.flatnonzero(np.isfinite(agreement))

@@ -18,14 +18,14 @@ from capture.silhouettes.views.lines_of_sight import ALL_OTHERS, Scene, lines_th
 
 __all__ = ["ray_agreement"]
 
-#: Lines of sight per view at most.
+#: Lines of sight per view.
 _RAYS = 500
 
 
-def ray_agreement(masks: Sequence[Bools], rig: Rig, scene: Scene | None = None) -> Floats:
+def ray_agreement(masks: Sequence[Bools], rig: Rig, scene: Scene | None = None, rays: int = _RAYS) -> Floats:
     """Return (C,) the IoU of each mask (H, W) with the hull of all; NaN where nothing can be said, 0 for no hull.
 
-    ``scene``: of silhouettes that hold these; None: found here.
+    ``scene``: of silhouettes that hold these; None: found here. ``rays``: lines of sight per view, at most about.
     """
     scores = np.full(len(masks), np.nan)
     known = scene or Scene.of(masks, rig)
@@ -36,17 +36,17 @@ def ray_agreement(masks: Sequence[Bools], rig: Rig, scene: Scene | None = None) 
         return scores
     views = known.packed(masks, 1)
     for place, index in enumerate(known.used.tolist()):
-        asked = _chosen_pixels(masks[index])
+        asked = _chosen_pixels(masks[index], rays)
         met = lines_that_meet(known, place, asked, views, known.box, ALL_OTHERS)
         scores[index] = np.count_nonzero(met) / np.count_nonzero(asked[0])
     return scores
 
 
-def _chosen_pixels(mask: Bools) -> tuple[Bools, tuple[int, int], int]:
+def _chosen_pixels(mask: Bools, rays: int) -> tuple[Bools, tuple[int, int], int]:
     """Return pixels of a silhouette on a grid (h, w), its first (row, column) and its spacing."""
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
     here = mask[top : top + height, left : left + width]
-    stride = max(1, int(np.ceil(np.sqrt(np.count_nonzero(here) / _RAYS))))
+    stride = max(1, int(np.ceil(np.sqrt(np.count_nonzero(here) / rays))))
     first = stride // 2
     grid = np.ascontiguousarray(here[first::stride, first::stride])
     if not grid.any():

@@ -49,9 +49,10 @@ def seen_above(
     above, below = (floor.clear, floor.up * np.inf), (floor.height, floor.clear)
     for place, index in enumerate(int(one) for one in sights.used):
         asked = wide[index] & ~masks[index]
-        found = sights.seen(place, asked, above, may_be_wrong(rig))[0] if asked.any() else asked
-        if found.any():
-            seen[index] = found & ~sights.seen(place, found, below, 0)[0]
-            if wanted[index]:
-                inside[index] = inner.seen(place, found, above, 0)[0]
+        if wanted[index]:
+            asked = sights.seen(place, asked, above, may_be_wrong(rig))[0]
+            inside[index] = inner.seen(place, asked, above, 0)[0]
+        # Next to the floor first: most of what is asked is shade, and few points of a line lie there.
+        asked &= ~sights.seen(place, asked, below, 0)[0]
+        seen[index] = asked if wanted[index] else sights.seen(place, asked, above, may_be_wrong(rig))[0]
     return seen, inside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 
@@ -9,7 +10,7 @@ from calibration.cameras.camera import LensCamera, PinholeLens
 from calibration.cameras.camera_row import ROTATION, TRANSLATION
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from capture.silhouettes.views.lines_of_sight import Others, Scene, _projected, lines_that_meet
+from capture.silhouettes.views.lines_of_sight import Others, Scene, _distances, _projected, lines_that_meet
 from tests.capture.silhouettes.test_real_footage import RIG, ball
 
 
@@ -66,3 +67,16 @@ def test_plain_lenses_are_projected_as_all_others(rng: np.random.Generator) -> N
     masks = [ball(view, (0, 0, 40)) for view in rational]
     assert not Scene.of(masks, rational).packed(masks, 1).layout[:, 10].any()
     assert Scene.of(masks, RIG).packed(masks, 1).layout[:, 10].all()
+
+
+@pytest.mark.parametrize("shape", [(60, 80), (61, 83), (1, 5)])
+def test_no_pixel_is_nearer_to_a_mask_than_is_said_of_its_four(
+    shape: tuple[int, int], rng: np.random.Generator
+) -> None:
+    mask = (rng.random(shape) < 0.01).astype(np.uint8)
+    mask[0, 0] = 1
+    true = cv2.distanceTransform(1 - mask, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    said = np.repeat(np.repeat(_distances(mask), 2, axis=0), 2, axis=1)[: shape[0], : shape[1]]
+    assert (said <= true + 1e-4).all()
+    far = true > 20
+    assert not far.any() or (true - said)[far].max() < 0.15 * true.max() + 2.0

@@ -94,7 +94,12 @@ def test_each_pixel_is_measured_once_whatever_the_rectangles(rng: np.random.Gene
     at_once.measure(rectangle)
     assert pieces.measured_px() == at_once.measured_px() == 250 * 400
     for evidence in (pieces, at_once):
-        evidence.look_for_marks(rectangle)
+        evidence.look_for_marks()
+    in_turn = model.measuring(image, light)  # each piece is looked at as it comes, with what was measured beside it
+    for part in ((slice(90, 200), slice(100, 320)), (slice(90, 250), slice(100, 500)), rectangle):
+        in_turn.measure(part)
+        in_turn.look_for_marks()
+    assert np.count_nonzero(in_turn.shaded != at_once.shaded) <= 0.001 * in_turn.shaded.size
     np.testing.assert_array_equal(pieces.shaded, at_once.shaded)
     np.testing.assert_array_equal(pieces.plain, at_once.plain)
 

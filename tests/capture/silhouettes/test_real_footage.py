@@ -112,6 +112,10 @@ def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
     dark = [c & ~b for b, c in zip(top, shade, strict=True)]
     left = sum(np.count_nonzero(a & b) for a, b in zip(seen, dark, strict=True))
     assert left < 0.1 * sum(map(np.count_nonzero, dark))
+    # One way or the other: where lines through the inside are not asked for, the floor is asked first.
+    quick, inside = seen_above(body, wide, RIG, Floor(-1.0, 1, 8.0), through=[False] * len(views))
+    differ = sum(np.count_nonzero(a != b) for a, b in zip(seen, quick, strict=True))
+    assert differ < 0.05 * sum(map(np.count_nonzero, seen)) and not any(one.any() for one in inside)
     # Without another view that shows it, it is nothing.
     alone, _ = seen_above(body, [wide[0], *body[1:]], RIG, Floor(-1.0, 1, 8.0))
     assert alone[0][top[0]].mean() < 0.8 * seen[0][top[0]].mean()

@@ -26,6 +26,7 @@ def test_parts_are_those_of_the_label_image(rng: np.random.Generator, diagonal: 
             chosen = runs.part == part
             of = number[chosen][0]
             assert np.array_equal(runs.drawn(chosen), labels == of)
+            assert np.array_equal(runs.of_parts(np.array([part])), chosen)
             assert runs.areas()[part] == stats[of, cv2.CC_STAT_AREA]
             assert runs.counts(other)[part] == np.count_nonzero(other[labels == of])
             assert runs.rectangle(chosen) == tuple(stats[of, :4])
