@@ -34,7 +34,7 @@ from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import LIMBS, BodyShape, shape_groups
 from tracking.subjects.shaped import Shaped, Shaper
-from tracking.subjects.skin import skin_moved
+from tracking.subjects.skin import SkinMover
 from tracking.subjects.subject import Subject, scaled_subject
 
 __all__ = ["Adaptation", "adapt_shape", "known_of_bodies"]
@@ -159,12 +159,13 @@ def adapt_shape(
     wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
     before = _mean_overlap(starts, held)
     plain = _refitted(shaped.subject, rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
-    skin, fleshed = _with_skin(shaped.subject, rig, looks, plain, fitted, settings)
+    mover = SkinMover(shaped.subject)
+    skin, fleshed = _with_skin(mover, rig, looks, plain, fitted, settings)
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
     after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
-    subject = shaped.subject if out is None else skin_moved(shaped.subject, out)
+    subject = shaped.subject if out is None else mover.moved(out)
     leads = {item.frame: item.lead for item in known}
     found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
@@ -179,7 +180,7 @@ def _refitted(
 
 
 def _with_skin(
-    subject: Subject,
+    mover: SkinMover,
     rig: Rig,
     looks: dict[int, Observation],
     fits: dict[int, FrameFit],
@@ -187,9 +188,9 @@ def _with_skin(
     settings: Settings,
 ) -> tuple[Floats, dict[int, FrameFit]]:
     """Learn the skin from the frames to estimate from, and fit all frames with it."""
-    learn = partial(fit_skin, subject, rig, looks, {frame: fits[frame] for frame in fitted}, settings)
+    learn = partial(fit_skin, mover, rig, looks, {frame: fits[frame] for frame in fitted}, settings)
     skin, _ = once("skin", learn)
-    return skin, _refitted(skin_moved(subject, skin), rig, looks, fits, settings)
+    return skin, _refitted(mover.moved(skin, whole=False), rig, looks, fits, settings)
 
 
 def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:

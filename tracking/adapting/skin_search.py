@@ -30,7 +30,6 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.template import Template
 from tracking.subjects.skin import SkinMover
-from tracking.subjects.subject import Subject
 
 __all__ = ["fit_skin"]
 
@@ -60,7 +59,7 @@ class _Pairs:
 
 
 def fit_skin(
-    subject: Subject,
+    mover: SkinMover,
     rig: Rig,
     looks: Mapping[int, Observation],
     fits: Mapping[int, FrameFit],
@@ -69,7 +68,7 @@ def fit_skin(
     """Find how far a subject's skin lies from the body's, from the outlines of some frames.
 
     Args:
-        subject: the body, of the right lengths and girths.
+        mover: of the body, of the right lengths and girths.
         rig: cameras.
         looks: silhouettes of each frame.
         fits: of the frames to learn from, by that body.
@@ -78,9 +77,8 @@ def fit_skin(
     Returns:
         (V,) how far out the vertices of the outline template lie, mm, and the fits with that skin.
     """
-    out = np.zeros(len(subject.outline_template.vertices))
-    mover = SkinMover(subject)
-    solver = make_solver(subject, rig, settings)
+    out = np.zeros(len(mover.subject.outline_template.vertices))
+    solver = make_solver(mover.subject, rig, settings)
     for _ in range(ROUNDS):
         out = np.round(_moves(solver, _pairs(solver, looks, fits), out), DIGITS)
         solver = make_solver(mover.moved(out, whole=False), rig, settings)

@@ -159,10 +159,7 @@ class Finder:
             SolveError: fewer than two cameras saw something.
         """
         proposals = _apart(self.anywhere(observation), keep, ALIKE * self.solver.unit)
-        rough = [
-            self.solver.fit(observation, item.pose, item.latent, local_steps=False, latent_rounds=3)
-            for item in proposals
-        ]
+        rough = [self.solver.roughly(observation, item.pose, item.latent, rounds=3) for item in proposals]
         rough.sort(key=lambda fit: -fit.agreement)
         fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
         fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]

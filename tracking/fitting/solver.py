@@ -106,6 +106,15 @@ class FrameFit:
 
 
 @dataclass(frozen=True, eq=False)
+class RoughFit:
+    """Quads on the manifold, latent point (d,), and mean overlap over the views that saw something."""
+
+    pose: QuadPose
+    latent: Floats
+    agreement: float
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """The energy around a pose: normal equations, outline residual (mm), the prior's variance and distance."""
 
@@ -244,6 +253,11 @@ class FrameSolver:
         """The template of the coarse steps."""
         return self._coarse.template
 
+    @property
+    def coarse_binding(self) -> Singles:
+        """Its coordinates in single precision."""
+        return self._coarse.binding
+
     # Eleven parameters: a frame, a start, and keywords of what else is known of it.
     def fit(
         self,
@@ -254,7 +268,6 @@ class FrameSolver:
         predicted: QuadPose | None = None,
         latent_steps: bool = True,
         local_steps: bool = True,
-        latent_rounds: int = 1,
         last_steps: int | None = None,
         warm: bool = False,
         predict_shift: float | None = None,
@@ -269,7 +282,6 @@ class FrameSolver:
             predicted: where the quads are expected, None for no expectation.
             latent_steps: move along the manifold first.
             local_steps: then let the quads leave it.
-            latent_rounds: how often the latent steps are gone through.
             last_steps: only this many of the local steps, the finest; None for all.
             warm: the start is near, that of a frame beside: coarse steps are taken only where the first one is long.
             predict_shift, predict_turn: trust in the prediction, None for the settings' own.
@@ -278,10 +290,7 @@ class FrameSolver:
         pose = start
         last: Evaluation | None = None
         if latent_steps and self.use_prior:
-            root = RigidTransform(pose.rotations[self.prior.chart.root], pose.centres[self.prior.chart.root])
-            pose = self.pose_of(root, latent)
-            for scale in self.settings.latent_robust * latent_rounds:
-                pose, latent = self.along_manifold(packed, pose, latent, scale)
+            pose, latent = self._latent_steps(packed, pose, latent, 1)
         if local_steps:
             scales = self.settings.robust if last_steps is None else self.settings.robust[-last_steps:]
             expected = None
@@ -293,6 +302,25 @@ class FrameSolver:
                 )
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
         return self._report(packed, pose, latent, last)
+
+    def roughly(self, observation: Observation, start: QuadPose, latent: Floats, *, rounds: int) -> RoughFit:
+        """Go along the manifold alone, so many rounds: enough to tell which of many starts to fit."""
+        packed = self._fine.matcher.pack(observation)
+        pose = start
+        if self.use_prior:
+            pose, latent = self._latent_steps(packed, pose, latent, rounds)
+        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
+        return RoughFit(pose, latent, float(np.nanmean(overlap)))
+
+    def _latent_steps(
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, rounds: int
+    ) -> tuple[QuadPose, Floats]:
+        """Put the quads on the manifold where their root is, and go along it, from coarse to fine."""
+        chart = self.prior.chart
+        pose = self.pose_of(RigidTransform(pose.rotations[chart.root], pose.centres[chart.root]), latent)
+        for scale in self.settings.latent_robust * rounds:
+            pose, latent = self.along_manifold(packed, pose, latent, scale)
+        return pose, latent
 
     def sketch(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit:
         """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price."""

@@ -106,7 +106,7 @@ class LimbEvidence:
     def __init__(self, solver: FrameSolver, limbs: Limbs) -> None:
         self.solver, self.limbs = solver, limbs
         template = solver.coarse
-        self._binding = np.ascontiguousarray(template.binding, np.float32)
+        self._binding = solver.coarse_binding
         self.of_vertex: Ints = limbs.of_points(template.binding)
         # A face belongs to the outermost limb of its corners: the seam is the limb's.
         owner = self.of_vertex[template.faces].max(axis=1)

@@ -123,13 +123,15 @@ class LimbSearch:
             result.append(QuadPose(new_r, new_c))
         return result
 
-    def leads(self, observation: Observation, pose: QuadPose) -> Floats:
+    def leads(self, observation: Observation, pose: QuadPose, known: dict[int, float]) -> Floats:
         """(L,) by how much each limb's place beats the best clearly different one, mean of views; NaN for the trunk.
 
-        Near 0, or below: a second place of the limb explains the silhouettes as well.
+        Near 0, or below: a second place of the limb explains the silhouettes as well. ``known`` are those of some
+        limbs.
         """
-        count = len(self.evidence.limbs)
-        return np.array([np.nan, *(self.lead(observation, pose, limb) for limb in range(1, count))])
+        limbs = range(1, len(self.evidence.limbs))
+        own = [known[limb] if limb in known else self.lead(observation, pose, limb) for limb in limbs]
+        return np.array([np.nan, *own])
 
     def lead(self, observation: Observation, pose: QuadPose, limb: int) -> float:
         """The same of one limb."""

@@ -17,7 +17,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["nodded", "pitch_lead", "roll_lead", "rolled"]
+__all__ = ["nodded", "rolled", "turned_leads"]
 
 TURNS = (0.35, 0.7, 1.05, -0.35, -0.7, -1.05)
 """How far a trunk is rolled, rad."""
@@ -26,23 +26,18 @@ NODS = (0.7, 1.05, -0.7, -1.05)
 template errs by tells no more (right heads of five recordings lead by 0.026 and more, a wrong one by 0.008)."""
 
 
-def roll_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
-    """By how much a fit beats itself with the trunk rolled about its long axis, in units of overlap.
+def turned_leads(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> tuple[float, float]:
+    """By how much a fit beats itself with the trunk rolled about its long axis, and with the head nodded, in overlap.
 
-    Near 0, or below: the roll is not known, or a better one is.
+    Near 0, or below: the roll, or the nod, is not known, or a better one is.
     """
-    poses = [fit.pose, *(rolled(posture, fit.pose, angle) for angle in TURNS)]
-    overlaps = solver.overlaps(observation, poses)
-    scores = [overlap - _leaning(posture, pose) for overlap, pose in zip(overlaps, poses, strict=True)]
-    return scores[0] - max(scores[1:])
-
-
-def pitch_lead(solver: FrameSolver, posture: Posture, observation: Observation, fit: FrameFit) -> float:
-    """The same for the head, nodded about its left and right."""
-    poses = [fit.pose, *(nodded(posture, fit.pose, angle) for angle in NODS)]
-    overlaps = solver.overlaps(observation, poses)
-    scores = [overlap - _looking(posture, pose) for overlap, pose in zip(overlaps, poses, strict=True)]
-    return scores[0] - max(scores[1:])
+    rolls = [rolled(posture, fit.pose, angle) for angle in TURNS]
+    nods = [nodded(posture, fit.pose, angle) for angle in NODS]
+    here, *turned = solver.overlaps(observation, [fit.pose, *rolls, *nods])
+    by_roll = [overlap - _leaning(posture, pose) for overlap, pose in zip(turned[: len(rolls)], rolls, strict=True)]
+    by_nod = [overlap - _looking(posture, pose) for overlap, pose in zip(turned[len(rolls) :], nods, strict=True)]
+    roll = here - _leaning(posture, fit.pose) - max(by_roll)
+    return roll, here - _looking(posture, fit.pose) - max(by_nod)
 
 
 def rolled(posture: Posture, pose: QuadPose, angle: float) -> QuadPose:

@@ -8,6 +8,7 @@ instead of thousands of triangles.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -43,23 +44,29 @@ class MeshEdges(NamedTuple):
             InputError: an edge does not have two faces, or both go along it the same way.
         """
         faces = np.ascontiguousarray(faces, np.int64)
-        half = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
-        edges, inverse, count = np.unique(np.sort(half, axis=1), axis=0, return_inverse=True, return_counts=True)
-        if (count != 2).any():
-            raise InputError(
-                f"the template is not closed: {int((count != 2).sum())} edges do not have two faces; "
-                f"fill its holes and join double vertices"
-            )
-        back = half[:, 0] > half[:, 1]
-        order = np.lexsort((back, inverse.ravel())).reshape(-1, 2)
-        alike = back[order[:, 0]] == back[order[:, 1]]
-        if alike.any():
-            raise InputError(
-                f"the template's faces are not turned alike: at {int(alike.sum())} edges one looks out, the other in; "
-                f"make its normals consistent"
-            )
-        opposite = faces[:, [2, 0, 1]].ravel()
-        return cls(faces, edges, order // 3, opposite[order[:, 0]])
+        return _edges_of(faces.tobytes(), len(faces))
+
+
+@lru_cache(maxsize=8)  # a body in many sizes and shapes keeps its faces
+def _edges_of(content: bytes, count: int) -> MeshEdges:
+    faces = np.frombuffer(content, np.int64).reshape(count, 3).copy()
+    half = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    edges, inverse, sides = np.unique(np.sort(half, axis=1), axis=0, return_inverse=True, return_counts=True)
+    if (sides != 2).any():
+        raise InputError(
+            f"the template is not closed: {int((sides != 2).sum())} edges do not have two faces; "
+            f"fill its holes and join double vertices"
+        )
+    back = half[:, 0] > half[:, 1]
+    order = np.lexsort((back, inverse.ravel())).reshape(-1, 2)
+    alike = back[order[:, 0]] == back[order[:, 1]]
+    if alike.any():
+        raise InputError(
+            f"the template's faces are not turned alike: at {int(alike.sum())} edges one looks out, the other in; "
+            f"make its normals consistent"
+        )
+    opposite = faces[:, [2, 0, 1]].ravel()
+    return MeshEdges(faces, edges, order // 3, opposite[order[:, 0]])
 
 
 @compiled

@@ -48,12 +48,15 @@ def nearest_alike(query: Floats, limit: float, points: Floats, cells: Ints, orde
     x, y, nx, ny = query[0], query[1], query[2], query[3]
     wide, high = int(frame[2]), int(frame[3])
     column, row = int(np.floor((x - frame[0]) / CELL)), int(np.floor((y - frame[1]) / CELL))
+    # How far the query's cell goes on at least, around it: negative outside the grid's own cells.
+    left, above = x - frame[0] - column * CELL, y - frame[1] - row * CELL
+    border = min(left, CELL - left, above, CELL - above)
     best, at = limit * limit, -1
     # Rings that miss the grid altogether are skipped; those beyond its far side do not exist.
     ring = max(0, -column, column - wide + 1, -row, row - high + 1)
     last = max(column, wide - 1 - column, row, high - 1 - row)
     while ring <= last:
-        near = (ring - 1) * CELL  # nothing in this ring is nearer
+        near = (ring - 1) * CELL + border  # nothing in this ring is nearer
         if ring > 0 and near * near > best:
             break
         for j in range(max(row - ring, 0), min(row + ring, high - 1) + 1):

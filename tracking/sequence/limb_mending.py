@@ -15,7 +15,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import APART, LimbSearch
-from tracking.limbs.turned_in_place import pitch_lead, roll_lead
+from tracking.limbs.turned_in_place import turned_leads
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import SINGLE, TURN, judge_limbs, limits_of
@@ -164,7 +164,8 @@ class LimbMender:
             record.bad[frame], record.views[frame] = sight.bad, sight.views
             record.outside[frame], record.missing[frame] = sight.worst
             record.residual[frame], record.weak[frame] = seen.residual, seen.weak
-            record.lead[frame] = self.search.leads(observation, fit.pose)
+            known = {} if self._head is None else {self._head: seen.rival}
+            record.lead[frame] = self.search.leads(observation, fit.pose, known)
             self._turn_in_place(observation, fit, record.turned[frame])
             for limb in self._ambiguous(record, frame):
                 apart = ELSEWHERE if limb == self._head else APART
@@ -203,8 +204,7 @@ class LimbMender:
         """Write into (L,) by how much a rodent's trunk and head beat themselves turned in place."""
         solver = self.evidence.solver
         if solver.posture is not None and self._head is not None:
-            leads[0] = roll_lead(solver, solver.posture, observation, fit)
-            leads[self._head] = pitch_lead(solver, solver.posture, observation, fit)
+            leads[0], leads[self._head] = turned_leads(solver, solver.posture, observation, fit)
 
     def _sight(self, observation: Observation, fit: FrameFit) -> LimbSight:
         """What a fit's limbs cover and leave open: drawn once."""

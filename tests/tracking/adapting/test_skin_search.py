@@ -17,7 +17,7 @@ from tracking.fitting.settings import Settings
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.subjects.shape import BodyShape
-from tracking.subjects.skin import skin_moved, subject_as_told
+from tracking.subjects.skin import SkinMover, skin_moved, subject_as_told
 from tracking.subjects.subject import Subject, builtin_subject
 
 RIG = ring_rig(
@@ -59,7 +59,7 @@ def test_a_bump_is_found_from_outlines() -> None:
         mesh = subject.cage_rig.deform(true.template.binding, pose)
         looks[frame] = observe(cast_masks(RIG, mesh, true.template.faces))
         fits[frame] = solver.fit(looks[frame], pose, latent, latent_steps=False)
-    out, after = fit_skin(subject, RIG, looks, fits, Settings())
+    out, after = fit_skin(SkinMover(subject), RIG, looks, fits, Settings())
     assert np.array_equal(out, np.round(out, 2))
     wanted = bump()
     inside, far = wanted > 20.0, wanted < 0.1

@@ -12,7 +12,7 @@ from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
 from tracking.limbs.chains import limbs_of
-from tracking.limbs.turned_in_place import nodded, pitch_lead, roll_lead, rolled
+from tracking.limbs.turned_in_place import nodded, rolled, turned_leads
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
@@ -53,18 +53,19 @@ def test_the_roll_of_a_trunk_is_known_where_outlines_or_gravity_tell() -> None:
     posture = solver.posture
     assert posture is not None
     right = solver.fit(look, level, mender.search.latent_of(level), latent_steps=False)
-    leads = [roll_lead(solver, posture, look, right)]
+    leads = [turned_leads(solver, posture, look, right)[0]]
     for angle in (0.5, -0.8):
         pose = rolled(posture, right.pose, angle)
         wrong = replace(right, pose=pose, overlap=solver.overlap(look, pose))
-        leads.append(roll_lead(solver, posture, look, wrong))
+        leads.append(turned_leads(solver, posture, look, wrong)[0])
         back = solver.fit(look, pose, right.latent, latent_steps=False)
         back = solver.fit(look, back.pose, back.latent, latent_steps=False)
         assert np.abs(posture.inclination(back.pose)[: len(posture.spine)]).max() < 0.2
     assert leads[0] > TURN > max(leads[1:])
     up = nodded(posture, right.pose, -0.5)
     looking_up = replace(right, pose=up, overlap=solver.overlap(look, up))
-    assert pitch_lead(solver, posture, look, right) > TURN > pitch_lead(solver, posture, look, looking_up)
+    nods = [turned_leads(solver, posture, look, fit)[1] for fit in (right, looking_up)]
+    assert nods[0] > TURN > nods[1]
 
 
 def test_a_head_turned_over_is_doubted_and_put_right() -> None:
@@ -106,7 +107,7 @@ def test_a_head_that_another_place_explains_better_is_looked_for_though_nothing_
     mender = LimbMender(solver)
     head = mender.evidence.limbs.names.index("head")
     right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
-    leads = mender.search.leads(look, right.pose)
+    leads = mender.search.leads(look, right.pose, {})
     assert leads[head] == mender.search.lead(look, right.pose, head) > 0 and np.isnan(leads[0])
     assert mender._badness(look, right)[head] < mender._doubt
     mender.search.lead = lambda *about: -0.03  # type: ignore[method-assign]
