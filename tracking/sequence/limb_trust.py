@@ -23,7 +23,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
-from tracking.sequence.trust import POOR, Reason, Trust
+from tracking.sequence.trust import FALL, POOR, Reason, Trust
 
 __all__ = ["PEOPLE", "RODENTS", "TURN", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
 
@@ -47,6 +47,8 @@ class Limits:
         poor: mean overlap of a frame below which all of it is doubtful. A rodent is small and furry, and silhouettes
             lose its feet and ears: poses that were right had 0.76 to 0.87. What is wrong, the tests of its trunk and
             limbs tell.
+        fall: the same below what is usual in the recording. Right poses of one real mouse differ by 0.08, as its
+            silhouettes do; turned round it falls by 0.02 to 0.16, which its head and tail tell (`_facing_told`).
     """
 
     doubt: float
@@ -59,10 +61,11 @@ class Limits:
     hidden_ambiguous: float
     search: tuple[float, float]
     poor: float
+    fall: float
 
 
-PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, (0.012, 12.0), POOR)
-RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, (0.03, 18.0), 0.70)
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, (0.012, 12.0), POOR, FALL)
+RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, (0.03, 18.0), 0.70, 0.10)
 TURN, NOD = 0.005, 0.015
 """Lead over itself rolled, or with its head nodded, in place, below which a rodent's roll or the pitch of its head is
 not known, in overlap. It is nodded further than it is rolled (`tracking.limbs.turned_in_place`)."""
@@ -86,6 +89,8 @@ are taken together: a head that nods wrongly does so for more than a frame, and 
 out. A single frame counts by itself where it has so many times what is allowed, or lacks so much of the lead."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
+ENDS = ("head", "tail")
+"""Limbs that tell which way a rodent faces."""
 REACH = 250.0
 """How far off a limb is that is explained by nothing, thousandths of the size: what doubt adds to its sigma."""
 
@@ -132,11 +137,13 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     )
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     for limb in range(1, record.bad.shape[1]):
-        doubted = np.flatnonzero(trust[:, limb])
+        # A frame that was not tracked says nothing of those beside it.
+        doubted = np.flatnonzero((trust[:, limb] > 0) & np.isfinite(record.bad[:, limb]))
         for before, after in pairwise(doubted):
             if 1 < after - before <= BETWEEN + 1:
-                trust[before + 1 : after, limb] = int(Trust.DOUBTFUL)
-                reason[before + 1 : after, limb] = reason[before, limb]
+                between = np.arange(before + 1, after)
+                between = between[trust[between, limb] == int(Trust.TRUSTED)]
+                trust[between, limb], reason[between, limb] = int(Trust.DOUBTFUL), reason[before, limb]
     return trust, reason
 
 
@@ -197,15 +204,32 @@ def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     return np.asarray(unit * limit)
 
 
+def _facing_told(limb_trust: Ints, names: Sequence[str]) -> Bools:
+    """(T,) whether head or tail of a rodent is believed in at least half of the frames around.
+
+    A trunk is much alike from both ends, and turned round it is explained as well: its ends tell which is which.
+    """
+    ends = [names.index(name) for name in ENDS if name in names]
+    if not ends:
+        return np.ones(len(limb_trust), np.bool_)
+    told = np.where(
+        (limb_trust == int(Trust.LOST)).all(axis=1, keepdims=True),
+        np.nan,
+        (limb_trust[:, ends] == int(Trust.TRUSTED)).any(axis=1, keepdims=True),
+    )
+    return np.asarray(_around(told)[:, 0] >= 0.5)
+
+
 def frames_with_limbs(
     trust: Ints, reason: Ints, limb_trust: Ints, limb_reason: Ints, names: Sequence[str]
 ) -> tuple[Ints, Ints]:
     """Bring frames and limbs together; changes the limbs in place, returns the frames' trust (T,) and reason (T,).
 
     A person's frame is trusted only if all limbs are. A rodent's limbs are under it as a rule: that some are not seen
-    is said of them, and is no doubt about the frame unless the silhouettes contradict one. A doubt about the frame that
-    no limb accounts for, a jump above all, is about all limbs, and of a rodent any doubt about the frame is: its limbs
-    are too small to account for one, and hang on a trunk that is as large as all of them; in a lost frame all are lost.
+    is said of them, and is no doubt about the frame unless the silhouettes contradict one; but where neither head nor
+    tail is believed, it may face the other way. A doubt about the frame that no limb accounts for, a jump above all, is
+    about all limbs, and of a rodent any doubt about the frame is: its limbs are too small to account for one, and hang
+    on a trunk that is as large as all of them; in a lost frame all are lost.
     """
     trust, reason = trust.copy(), reason.copy()
     person = any(name.endswith("_arm") for name in names)
@@ -213,6 +237,8 @@ def frames_with_limbs(
         wrong = np.isin(limb_reason[:, :1], CONTRADICTED) & (limb_trust == int(Trust.TRUSTED))
         limb_reason[wrong] = np.broadcast_to(limb_reason[:, :1], wrong.shape)[wrong]
         limb_trust[wrong] = int(Trust.DOUBTFUL)
+        untold = ~_facing_told(limb_trust, names) & (trust == int(Trust.TRUSTED))
+        trust[untold], reason[untold] = int(Trust.DOUBTFUL), int(Reason.FACING_UNTOLD)
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)
     unaccounted = (worst == int(Trust.TRUSTED)) if person else np.ones(len(trust), np.bool_)

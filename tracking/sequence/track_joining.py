@@ -137,8 +137,10 @@ def join_tracks(
         overlap = file.overlap()
         assert overlap is not None
         leads = _leads(parts, seams, frames, unit)
-        poor = limits_of(file.limb_names).poor
-        trust, reason = judge_track(overlap, file.departure(), file.stored_centres, leads, unit=unit, poor=poor)
+        limits = limits_of(file.limb_names)
+        trust, reason = judge_track(
+            overlap, file.departure(), file.stored_centres, leads, unit=unit, poor=limits.poor, fall=limits.fall
+        )
         for (left, right), seam in zip(itertools.pairwise(parts), seams, strict=True):
             if seam.distance > SEAM_TOLERANCE * unit:
                 near = np.zeros(frames, bool)

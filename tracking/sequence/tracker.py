@@ -492,7 +492,9 @@ class Tracker:
         names = self.limbs.evidence.limbs.names
         limits = limits_of(names)
         leads = np.full(count, lead)
-        trust, reason = judge_track(overlap, departure, centres, leads, unit=self.solver.unit, poor=limits.poor)
+        trust, reason = judge_track(
+            overlap, departure, centres, leads, unit=self.solver.unit, poor=limits.poor, fall=limits.fall
+        )
         record = self.limbs.record(observe, fits)
         limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit, limits=limits)
         trust, reason = frames_with_limbs(trust, reason, limb_trust, limb_reason, names)

@@ -19,6 +19,7 @@ from calibration.foundation.trust import Trust
 
 __all__ = [
     "AMBIGUOUS",
+    "FALL",
     "POOR",
     "Reason",
     "Trust",
@@ -30,7 +31,8 @@ __all__ = [
 ]
 
 _ROWS = 4096
-POOR = 0.82
+POOR, FALL = 0.82, 0.03
+"""Mean overlap below which a frame is doubtful, and fall below the sequence's usual."""
 AMBIGUOUS = 0.01
 """Lead of a start over its best rival, below which either may be right, in overlap."""
 LEAP = 8.0
@@ -71,6 +73,7 @@ class Reason(IntEnum):
     ONE_SIDED = 16
     SAID_BY_HAND = 17
     LOOSE_CLOTHES = 18
+    FACING_UNTOLD = 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ def judge(
     jump: Floats,
     *,
     min_views: int = 2,
-    doubt: float = 0.03,
+    doubt: float = FALL,
     loss: float = 0.10,
     poor: float = POOR,
 ) -> Verdicts:
@@ -132,7 +135,14 @@ def judge(
 
 
 def judge_track(
-    overlap: Floats, departure: Floats, centres: Floats, lead: Floats, *, unit: float, poor: float = POOR
+    overlap: Floats,
+    departure: Floats,
+    centres: Floats,
+    lead: Floats,
+    *,
+    unit: float,
+    poor: float = POOR,
+    fall: float = FALL,
 ) -> tuple[Ints, Ints]:
     """Judge every frame of a tracked sequence against the sequence as a whole.
 
@@ -141,7 +151,7 @@ def judge_track(
             a dataset of a file, read a few rows at a time; NaN where not tracked.
         lead: (T,) by how much the start that a frame goes back to beat its best rival.
         unit: one thousandth of the subject's size, mm.
-        poor: see `judge`.
+        poor: see `judge`. fall: its ``doubt``.
 
     Returns:
         trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
@@ -149,7 +159,7 @@ def judge_track(
     (step, carried), missing = _motion(centres)
     usual = float(np.nanmedian(step)) if np.isfinite(step).any() else 0.0
     jump = np.where(np.nan_to_num(carried) > CARRIED, 0.0, step / max(usual, 2.0 * unit))
-    verdicts = judge(overlap, departure, jump, poor=poor)
+    verdicts = judge(overlap, departure, jump, doubt=fall, poor=poor)
     trust, reason = verdicts.trust.copy(), verdicts.reason.copy()
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
     astray = _between_jumps(np.nan_to_num(jump) > LEAP) & (trust < int(Trust.LOST))

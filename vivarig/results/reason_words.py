@@ -87,6 +87,10 @@ _WORDS = {
         "it is far thicker than the rest of the body: a skirt or wide trousers hide where its joints are",
         "Treat its joints as unknown, or film in close clothes.",
     ),
+    "facing untold": ReasonWords(
+        "neither head nor tail is seen where the body has them: it may face the other way",
+        "Look which way the animal faces; set a key pose if it is wrong.",
+    ),
 }
 
 

@@ -228,7 +228,13 @@ def _judge(file: TrackFile, old: TrackFile, done: Sequence[_Done], unit: float) 
         names = list(old.limb_names)
         limits = limits_of(names)
         new_trust, new_reason = judge_track(
-            overlap, file.departure(), file.stored_centres, np.ones(len(trust)), unit=unit, poor=limits.poor
+            overlap,
+            file.departure(),
+            file.stored_centres,
+            np.ones(len(trust)),
+            unit=unit,
+            poor=limits.poor,
+            fall=limits.fall,
         )
         for one in done:
             here = slice(one.span.first, one.span.stop)

@@ -178,6 +178,46 @@ def test_a_small_furry_body_may_overlap_less_than_a_person() -> None:
         assert (trust == Trust.DOUBTFUL).all() == doubted and trust.any() == doubted
 
 
+def test_a_rodent_overlaps_less_in_some_poses_than_in_others_and_a_person_does_not() -> None:
+    """Silhouettes of a small animal err by more in one pose than in another; its limbs are judged by themselves."""
+    overlap, still = np.full((40, 4), 0.85), np.zeros((40, 2, 3))
+    overlap[7], overlap[9] = 0.79, 0.73
+    for limits, doubted in ((PEOPLE, [7, 9]), (RODENTS, [9])):
+        trust, reason = judge_track(
+            overlap, np.ones(40), still, np.ones(40), unit=UNIT, poor=limits.poor, fall=limits.fall
+        )
+        assert np.flatnonzero(trust == Trust.DOUBTFUL).tolist() == doubted
+        assert (reason[doubted] == Reason.LOW_AGREEMENT).all()
+
+
+def test_a_rodent_of_which_neither_end_is_believed_may_face_the_other_way() -> None:
+    names = ("trunk", "tail", "left_hind_limb", "head")
+    for ends, doubted in (((0, 0), []), ((1, 0), []), ((0, 1), []), ((1, 1), list(range(9)))):
+        limb_trust, limb_reason = np.zeros((9, 4), int), np.zeros((9, 4), int)
+        limb_trust[:, [3, 1]] = ends
+        limb_reason[:, 3] = int(Reason.AMBIGUOUS_LIMB)  # which by itself is no doubt about the frame
+        trust, reason = frames_with_limbs(np.zeros(9, int), np.zeros(9, int), limb_trust, limb_reason, names)
+        assert np.flatnonzero(limb_trust[:, 0]).tolist() == doubted
+        assert np.flatnonzero(limb_trust[:, 2]).tolist() == doubted
+        assert (reason[doubted] == Reason.FACING_UNTOLD).all() and (trust[doubted] == Trust.DOUBTFUL).all()
+    # It does not turn round from one frame to the next: a moment's doubt is none, nor is a moment's belief a proof.
+    for believed, doubted in (([0, 1, 2, 3, 5, 6, 7, 8], []), ([4], list(range(9)))):
+        limb_trust, limb_reason = np.zeros((9, 4), int), np.zeros((9, 4), int)
+        limb_trust[:, [1, 3]] = int(Trust.DOUBTFUL)
+        limb_trust[believed, 3] = 0
+        frames_with_limbs(np.zeros(9, int), np.zeros(9, int), limb_trust, limb_reason, names)
+        assert np.flatnonzero(limb_trust[:, 0]).tolist() == doubted
+
+
+def test_a_frame_that_was_not_tracked_is_no_doubt_about_those_beside_it() -> None:
+    rows = {key: np.repeat(values[:1], 9, axis=0) for key, values in good().rows().items()}
+    rows["residual"][5, 1] = 25.0
+    for values in rows.values():
+        values[[2, 8]] = np.nan
+    trust, _ = judge_limbs(LimbRecord(**rows), unit=UNIT)
+    assert trust[:, 1].tolist() == [0, 0, 2, 0, 0, 1, 0, 0, 2]
+
+
 def test_a_foot_that_silhouettes_lack_is_believed_where_the_images_show_it() -> None:
     for changed in ({"bad": 0.1, "outside": 0.3}, {"missing": 0.3}, {"views": 1.0}, {"residual": 30.0}):
         for share, wanted in ((0.02, Trust.TRUSTED), (0.3, Trust.DOUBTFUL), (np.nan, Trust.DOUBTFUL)):
