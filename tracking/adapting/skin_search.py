@@ -13,7 +13,7 @@ prior's poses are off, and the joints wander from where the body has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,9 @@ from tracking.adapting.scale_search import make_solver
 from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
-from tracking.quads.template import Template
+from tracking.quads.template import Template, bare
 from tracking.subjects.skin import SkinMover
+from tracking.subjects.subject import Subject
 
 __all__ = ["fit_skin"]
 
@@ -64,6 +65,8 @@ def fit_skin(
     looks: Mapping[int, Observation],
     fits: Mapping[int, FrameFit],
     settings: Settings,
+    *,
+    wear: Callable[[Subject], Subject] = lambda subject: subject,
 ) -> tuple[Floats, dict[int, FrameFit]]:
     """Find how far a subject's skin lies from the body's, from the outlines of some frames.
 
@@ -73,15 +76,16 @@ def fit_skin(
         looks: silhouettes of each frame.
         fits: of the frames to learn from, by that body.
         settings: of the solver.
+        wear: dresses the body; what it wears tells nothing of the skin.
 
     Returns:
         (V,) how far out the vertices of the outline template lie, mm, and the fits with that skin.
     """
     out = np.zeros(len(mover.subject.outline_template.vertices))
-    solver = make_solver(mover.subject, rig, settings)
+    solver = make_solver(wear(mover.subject), rig, settings)
     for _ in range(ROUNDS):
         out = np.round(_moves(solver, _pairs(solver, looks, fits), out), DIGITS)
-        solver = make_solver(mover.moved(out, whole=False), rig, settings)
+        solver = make_solver(wear(mover.moved(out, whole=False)), rig, settings)
         fits = {
             frame: solver.fit(looks[frame], fit.pose, fit.latent, latent_steps=False) for frame, fit in fits.items()
         }
@@ -91,19 +95,21 @@ def fit_skin(
 def _pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[int, FrameFit]) -> _Pairs:
     """The pairs of all frames' outlines."""
     found = []
+    flesh = solver.template.flesh
     for frame, fit in fits.items():
         matches = solver.outline_matches(looks[frame], fit.pose)
+        ours = np.ones(len(matches.pairs), np.bool_) if flesh is None else (matches.pairs < flesh).all(axis=1)
         normals = vertex_normals(solver.deform(fit.pose), solver.template.faces)[matches.pairs].sum(axis=1)
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-9)
         outward = np.sum(normals * matches.directions, axis=1)
-        found.append((matches.pairs, matches.residuals, matches.weights, outward))
+        found.append((matches.pairs[ours], matches.residuals[ours], matches.weights[ours], outward[ours]))
     vertices, residuals, shares, outward = (np.concatenate(columns) for columns in zip(*found, strict=True))
     return _Pairs(vertices, residuals, shares, outward)
 
 
 def _moves(solver: FrameSolver, pairs: _Pairs, now: Floats) -> Floats:
     """(V,) how far out each vertex lies, mm, from pairs that were made with the skin as it is ``now`` (V,)."""
-    settings, unit, template = solver.settings, solver.unit, solver.template
+    settings, unit, template = solver.settings, solver.unit, bare(solver.template)
     rows, count = np.arange(len(pairs.residuals)), len(template.vertices)
     half = 0.5 * pairs.outward
     by_vertex = sparse.csr_matrix(

@@ -180,13 +180,16 @@ def _put_down(limbs: Layers, mask: Bytes, away: Singles, labels: Ints, near: flo
         for column in range(mask.shape[1]):
             bits = limbs[row, column]
             if bits:
-                for limb in range(len(missing)):
+                # One bit more than there are limbs is that of clothes: what is missing beside them is no limb's.
+                for limb in range(len(missing) + 1):
                     if (bits >> limb) & 1:
                         owner[labels[row, column]] = limb
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):
             if mask[row, column] and away[row, column] > near:
-                missing[owner[labels[row, column]]] += 1
+                limb = owner[labels[row, column]]
+                if limb < len(missing):
+                    missing[limb] += 1
 
 
 def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int, empty: float, totals: Floats) -> None:

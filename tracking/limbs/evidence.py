@@ -19,8 +19,9 @@ from tracking.limbs.confirming import borne_out
 from tracking.limbs.drawing import Canvas, ViewDrawing, drawn, judged, projected
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
+from tracking.quads.template import Template
 
-__all__ = ["LimbEvidence", "LimbRecord", "LimbSight"]
+__all__ = ["LimbEvidence", "LimbRecord", "LimbSight", "cloth_over"]
 
 TOLD = 0.25
 """Share of a limb that no other limb covers, from which on a view tells where it is."""
@@ -107,7 +108,7 @@ class LimbEvidence:
         self.solver, self.limbs = solver, limbs
         template = solver.coarse
         self._binding = solver.coarse_binding
-        self.of_vertex: Ints = limbs.of_points(template.binding)
+        self.of_vertex: Ints = _owners(limbs, template)
         # A face belongs to the outermost limb of its corners: the seam is the limb's.
         owner = self.of_vertex[template.faces].max(axis=1)
         self._faces: Ints = np.ascontiguousarray(template.faces)
@@ -115,7 +116,7 @@ class LimbEvidence:
         # What was looked at and drawn last: the tests of one frame share it.
         self._looked_at: tuple[Observation, list[Canvas | None]] | None = None
         self._drawn: tuple[Observation, QuadPose, list[ViewDrawing | None]] | None = None
-        self._of_outline: Ints = limbs.of_points(solver.template.binding)
+        self._of_outline: Ints = _owners(limbs, solver.template)
         outer = np.zeros(len(limbs.of_quad), np.bool_)
         for chain in limbs.chains[1:]:
             outer[chain[len(chain) // 2 :]] = True
@@ -178,8 +179,8 @@ class LimbEvidence:
         matches = solver.outline_matches(observation, pose)
         sample = matches.pairs[:, 0]
         owner = self._of_outline[sample]
-        weight = np.bincount(owner, matches.weights, minlength=count)
-        squares = np.bincount(owner, matches.weights * matches.residuals**2, minlength=count)
+        weight = np.bincount(owner, matches.weights, minlength=count)[:count]
+        squares = np.bincount(owner, matches.weights * matches.residuals**2, minlength=count)[:count]
         rms = np.sqrt(np.where(weight > 0, squares / np.maximum(weight, 1e-12), np.nan))
         settings = solver.settings
         told = matches.weights / (settings.contour_length * solver.unit) / (settings.contour_sigma * solver.unit) ** 2
@@ -190,3 +191,22 @@ class LimbEvidence:
             least = np.linalg.eigvalsh((rows * told[ours, None]).T @ rows)[0]
             weak[limb] = 1.0 / np.sqrt(max(least, 1e-6 / solver.unit**2))
         return np.asarray(rms), weak
+
+
+def cloth_over(limbs: Limbs, template: Template) -> Floats:
+    """(L,) how far the limbs that clothes hang on may lie from where outlines of the cloth put them, mm; 0 if bare."""
+    over = np.zeros(len(limbs))
+    if template.flesh is not None and template.spread is not None:
+        quads = len(limbs.of_quad)
+        hung = template.binding[template.flesh :, : 4 * quads].any(axis=0).reshape(quads, 4).any(axis=1)
+        over[limbs.of_quad[hung]] = template.spread[template.flesh :].max()
+        over[0] = 0.0
+    return over
+
+
+def _owners(limbs: Limbs, template: Template) -> Ints:
+    """Return the limb (V,) of each vertex; clothes are of none, which is the number after the last."""
+    owner = limbs.of_points(template.binding)
+    if template.flesh is not None:
+        owner[template.flesh :] = len(limbs)
+    return owner

@@ -12,7 +12,9 @@ from capture.raycasting import open3d
 from tracking.quads.cage import clearance
 from tracking.quads.deformation import CageRig
 
-__all__ = ["OUTLINE_VERTICES", "STEP_VERTICES", "Template", "bound", "coarse_anchored", "coarse_template", "thinned"]
+__all__ = [
+    "OUTLINE_VERTICES", "STEP_VERTICES", "Template", "bare", "bound", "coarse_anchored", "coarse_template", "thinned",
+]  # fmt: skip
 
 OUTLINE_VERTICES = 2500
 """Vertices of the template whose outlines are drawn."""
@@ -30,12 +32,24 @@ class Template:
         binding: (V, 4 Q + F_cage) Green coordinates.
         spread: (V,) how far a filmed outline lies from the template's there, 1 sigma, mm: loose cloth and bending
             joints depart from any cage, hands and feet do not. None where it is not known.
+        flesh: how many of the vertices are the body's own; those after are of clothes. None where all are.
     """
 
     vertices: Floats
     faces: Ints
     binding: Floats
     spread: Floats | None = None
+    flesh: int | None = None
+
+
+def bare(template: Template) -> Template:
+    """Return a template without the clothes that it wears."""
+    count = template.flesh
+    if count is None:
+        return template
+    faces = template.faces[(template.faces < count).all(axis=1)]
+    spread = None if template.spread is None else template.spread[:count]
+    return Template(template.vertices[:count], faces, template.binding[:count], spread)
 
 
 def coarse_template(cage_rig: CageRig, template: Template, *, vertices: int = OUTLINE_VERTICES) -> Template:

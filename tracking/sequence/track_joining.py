@@ -113,6 +113,7 @@ def join_tracks(
     parameters: Mapping[str, Any],
     plausible: bool = True,
     girths: Mapping[str, float] | None = None,
+    skirt: float = 0.0,
 ) -> list[Seam]:
     """Write one track file of T frames from parts of it, judged as a whole; return how the parts agreed.
 
@@ -125,6 +126,7 @@ def join_tracks(
         parameters: for the file.
         plausible: False: no frame is trusted, the subject came out as one that cannot be (`trust.plausible_size`).
         girths: factors of girth that were found for the body's parts: limbs in loose clothes are doubtful.
+        skirt: length of the skirt that the subject wears, as a share of the leg's; 0 for none.
     """
     held = [(part, part.path) for part in parts if part.path is not None]
     if not held:
@@ -150,7 +152,8 @@ def join_tracks(
         if not plausible:
             rest = trust == int(Trust.TRUSTED)
             trust[rest], reason[rest] = int(Trust.DOUBTFUL), int(Reason.IMPLAUSIBLE_BODY)
-        clothed = [list(file.limb_names).index(limb) for limb in loosely_clothed(girths or {}, file.limb_names)]
+        hidden = loosely_clothed(girths or {}, file.limb_names, skirt=skirt)
+        clothed = [list(file.limb_names).index(limb) for limb in hidden]
         trust, reason = _with_limbs(file, trust, reason, unit, clothed)
         file.judge(trust, reason)
     return seams

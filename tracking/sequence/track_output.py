@@ -12,6 +12,7 @@ from calibration.foundation.arrays import Bools, Floats
 from tracking.fitting.markers import carried_points, point_sigma
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import Limbs, limbs_of
+from tracking.limbs.evidence import cloth_over
 from tracking.quads.attachment import attach_posed_quads
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import limb_doubt, limits_of
@@ -33,6 +34,7 @@ def write_track(
     limbs = limbs_of(subject.cage_rig.quads)
     owner = limbs.of_markers(subject.template.binding[subject.marker_vertices])
     doubt = limb_doubt(track.limb_record, unit=solver.unit, limits=limits_of(track.limb_names))
+    doubt = np.maximum(doubt, cloth_over(limbs, solver.template))
     markers, sigma = _markers(track, subject, solver, doubt[:, owner])
     header = TrackHeader(
         subject=subject.name,

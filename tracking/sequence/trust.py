@@ -49,6 +49,8 @@ _SIZES = {"human": (0.4, 1.2), "mouse": (0.4, 2.0), "rat": (0.3, 2.0)}
 #: 1.7 and 1.8, knees in it were 80 to 130 mm off; people of eight builds have at most 1.2.
 _LOOSE = 1.4
 _CLOTHED = {"thigh": "_leg", "shank": "_leg", "arm": "_arm"}
+#: A skirt shorter than this share of the leg shows most of the thighs.
+_SHORT = 0.3
 
 
 class Reason(IntEnum):
@@ -205,10 +207,18 @@ def plausible_size(body: str, scale: float) -> bool:
     return bool(least <= scale <= most)
 
 
-def loosely_clothed(girths: Mapping[str, float], limbs: Sequence[str]) -> tuple[str, ...]:
-    """Return the limbs whose bones loose clothes hide, by the factors of girth that were found for the body's parts."""
+def loosely_clothed(girths: Mapping[str, float], limbs: Sequence[str], *, skirt: float = 0.0) -> tuple[str, ...]:
+    """Return the limbs whose bones loose clothes hide.
+
+    Args:
+        girths: factors of girth that were found for the body's parts.
+        limbs: names of the limbs.
+        skirt: length of a skirt, as a share of the leg's; 0 for none.
+    """
     usual = float(np.median(list(girths.values()))) if girths else np.inf
     ends = {_CLOTHED[part] for part, girth in girths.items() if part in _CLOTHED and girth > _LOOSE * usual}
+    if skirt > _SHORT:
+        ends.add(_CLOTHED["thigh"])
     return tuple(limb for limb in limbs if any(limb.endswith(end) for end in ends))
 
 

@@ -224,7 +224,7 @@ def scaled_subject(subject: Subject, scale: float) -> Subject:
 
 def _scaled(template: Template, scale: float, columns: Floats) -> Template:
     spread = None if template.spread is None else template.spread * scale
-    return Template(template.vertices * scale, template.faces, template.binding * columns, spread)
+    return Template(template.vertices * scale, template.faces, template.binding * columns, spread, template.flesh)
 
 
 def save_subject(subject: Subject, folder: Path | str) -> Path:

@@ -114,7 +114,9 @@ def bind_tracks(
                 np.ascontiguousarray(vertices, np.float64), faces, camera_rows, centres, tracks.views[rows],
                 tracks.pixels[rows], face[rows], shares[rows],
             )  # fmt: skip
-    hit = np.flatnonzero(face >= 0)
+    # What is seen of clothes says nothing of the body below.
+    flesh = len(template.vertices) if template.flesh is None else template.flesh
+    hit = np.flatnonzero((face >= 0) & (faces[face].max(axis=1) < flesh))
     where = np.einsum("nk,nki->ni", shares[hit], template.vertices[faces[face[hit]]])
     order = np.argsort(tracks.tracks[hit], kind="stable")
     hit, where = hit[order], where[order]

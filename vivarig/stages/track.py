@@ -107,7 +107,8 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             scale, at = find_scale_and_poses(subject, rig, look, _some(good, 2), up=_UP)
             return _Prepared(scale, tuple(at))
         several = len(builds(subject.body)) > 1
-        build = None if known else find_build(subject, rig, look, _some(good, _BUILD_LOOKS if several else 2), up=_UP)
+        first = _some(good, _BUILD_LOOKS if several else 2)
+        build = None if known else find_build(subject, rig, look, first, up=_UP, more=_some(good, _BUILD_LOOKS))
         adaptation = adapt_shape(
             subject,
             rig,
@@ -118,6 +119,7 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             known=() if build is None else build.found,
             fixed_lengths=known,
             build=None if build is None or build.plain else build.shape,
+            skirt=None if build is None else build.skirt,
         )
         prepared = _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
         if not options.texture:
@@ -275,9 +277,10 @@ def join(job: Job) -> CommandReport:
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
     plausible = plausible_size(subject_name(job), prepared.scale)
     girths = None if prepared.adaptation is None else prepared.adaptation.shape.girths
+    skirt = None if prepared.adaptation is None else prepared.adaptation.skirt
     seams = join_tracks(
         target, parts, len(job.whole), unit=solver.unit, margin=MARGIN, parameters=parameters, plausible=plausible,
-        girths=girths,
+        girths=girths, skirt=0.0 if skirt is None else skirt.length,
     )  # fmt: skip
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
     return summary(target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0))

@@ -33,6 +33,7 @@ from tracking.sequence.track_joining import SEAM_TOLERANCE
 from tracking.sequence.track_output import write_track
 from tracking.sequence.tracker import Tracker, TrackerSettings
 from tracking.sequence.trust import Reason, judge_track
+from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.skin import subject_as_told
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.edits.edit_file import Edits, KeyPose
@@ -199,12 +200,14 @@ class _Again:
 def _sized(builtin: Subject, told: dict[str, Any]) -> Subject:
     """Return the subject as it was tracked, of the size and shape that the track's file tells."""
     shape = told.get("shape")
+    worn = shape.get("skirt") if isinstance(shape, dict) else None
+    skirt = Skirt.told(worn) if worn else None
     if isinstance(shape, dict) and builtin.name in BODIES:
         factors = {*shape["lengths"].values(), *shape["girths"].values()}
         if shape["kept"] or len(factors) > 1:
-            return subject_as_told(builtin, shape)
+            return dressed(subject_as_told(builtin, shape), skirt)
     scale = float(told.get("scale", 1.0))
-    return builtin if scale == 1.0 else scaled_subject(builtin, scale)
+    return dressed(builtin if scale == 1.0 else scaled_subject(builtin, scale), skirt)
 
 
 def _taken(raw: Path, done: Sequence[_Done], frames: int) -> list[tuple[Path, slice, slice]]:

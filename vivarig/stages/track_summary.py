@@ -11,6 +11,7 @@ import numpy as np
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from tracking.sequence.track_file import TrackFile, open_track
+from tracking.subjects.garments import Skirt
 from vivarig.console.reporting import CommandReport
 from vivarig.stages.marked_points import marked_words
 
@@ -29,20 +30,26 @@ def _shape_words(shape: Mapping[str, Any]) -> str:
         )
         return (
             f"body adapted: {words} of the built-in's (overlap in {len(shape['held'])} frames held out "
-            f"{shape['before']:.3f} -> {shape['after']:.3f})" + _skin_words(shape)
+            f"{shape['before']:.3f} -> {shape['after']:.3f})" + _skin_words(shape) + _skirt_words(shape)
         )
     tried = "" if shape["before"] is None else f" (overlap {shape['before']:.3f} -> {shape['after']:.3f})"
     girths = shape["girths"]
     build = ""
     if max(girths.values()) > 1.001 * min(girths.values()):
         build = "a stouter build (girth of " + ", ".join(f"{part} {value:.2f}" for part, value in girths.items()) + ") "
-    return f"body {build}not adapted: {shape['why']}{tried}"
+    return f"body {build}not adapted: {shape['why']}{tried}" + _skirt_words(shape)
 
 
 def _skin_words(shape: Mapping[str, Any]) -> str:
     """Say how far the skin was moved."""
     skin = shape.get("skin")
     return "" if skin is None else f"; skin {float(np.sqrt(np.mean(np.square(skin)))):.1f} mm off the body's (rms)"
+
+
+def _skirt_words(shape: Mapping[str, Any]) -> str:
+    """Say what the subject wears."""
+    skirt = shape.get("skirt")
+    return "" if skirt is None else f"; wears a {Skirt.told(skirt).describe()}: the legs below are doubtful"
 
 
 def _feet_words(file: TrackFile, rows: slice) -> list[str]:

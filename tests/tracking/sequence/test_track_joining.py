@@ -102,6 +102,8 @@ def test_limbs_in_loose_clothes_are_told_by_their_girth() -> None:
     assert loosely_clothed(skirt, ("trunk", "left_leg", "right_leg", "left_arm")) == ("left_leg", "right_leg")
     stout = dict.fromkeys(skirt, 1.3) | {"thigh": 1.5}
     assert loosely_clothed(stout, ("left_leg",)) == () == loosely_clothed({}, ("left_leg",))
+    assert loosely_clothed({}, ("left_leg", "left_arm"), skirt=0.5) == ("left_leg",)
+    assert loosely_clothed({}, ("left_leg",), skirt=0.2) == ()
 
 
 def test_a_limb_in_loose_clothes_is_doubtful(tmp_path: Path) -> None:
