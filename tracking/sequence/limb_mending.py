@@ -127,12 +127,7 @@ class LimbMender:
         # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
         roughly = self._head is not None
         best = None if roughly else fit
-        trials = (
-            self.search.sketches(observation, starts, fit.pose, limb)
-            if roughly
-            else self.search.fits(observation, starts)
-        )
-        for trial in trials:
+        for trial in (self.search.sketches if roughly else self.search.fits)(observation, starts):
             # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
             if self._shown(observation, trial, limb) >= shown:
                 best = trial if best is None else self._better(observation, best, trial, limb)
@@ -198,8 +193,7 @@ class LimbMender:
         """
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
-        starts = self.search.propose(observation, fit.pose, limb, STARTS)
-        for sketch in self.search.sketches(observation, starts, fit.pose, limb):
+        for sketch in self.search.sketches(observation, self.search.propose(observation, fit.pose, limb, STARTS)):
             if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]

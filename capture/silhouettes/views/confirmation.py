@@ -79,6 +79,11 @@ class Sights:
         found = lines_that_meet(self._scene, place, asking, self._packed, box, others, _COARSE)
         return _kept(mask, found, corner), float(np.count_nonzero(found) / np.count_nonzero(asked))
 
+    def of_view(self, index: int, mask: Bools, tolerated: int) -> Bools:
+        """Return the mask (H, W) of a view of the rig where the others see something; none if it takes no part."""
+        place = np.flatnonzero(self.used == index)
+        return self.seen(int(place[0]), mask, (-np.inf, np.inf), tolerated)[0] if len(place) else np.zeros_like(mask)
+
 
 def may_be_wrong(rig: Rig) -> int:
     """Return how many of the other views may be wrong at a point."""

@@ -18,6 +18,7 @@ from calibration.foundation.arrays import Bools, Floats
 from capture.hull.agreement import mesh_silhouettes, overlap
 from capture.hull.distance import DistanceImage, Extent, distance_image
 from capture.hull.implicit import implicit_hull
+from capture.silhouettes.views.confirmation import Sights, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 
@@ -88,6 +89,7 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True, scene: S
     images = [distance_image(mask) for mask in masks]
     before, _ = _scores(masks, images, rig, None)
     suspect = np.zeros(len(masks), dtype=bool)
+    sights: Sights | None = None
     for index in usable.tolist():
         others = np.ones(len(masks), dtype=bool)
         others[index] = False
@@ -102,6 +104,12 @@ def consensus(masks: Sequence[Bools], rig: Rig, *, repair: bool = True, scene: S
         mended = mask.copy()
         window = _window(mask | drawn)
         mended[window] = _without_excess(mask[window], drawn[window])
+        if (mended != mask).any():
+            # Views that hold much more than the subject (the light changed, somebody passed by) make a hull as large as
+            # the room, with cells as large as the subject: lines of sight lose nothing.
+            sights = sights or Sights(masks, scene or Scene.of(masks, rig), 1)
+            allowed = drawn | sights.of_view(index, mask, may_be_wrong(rig))
+            mended[window] = _without_excess(mask[window], allowed[window])
         if suspect[index]:
             mended[window] |= _filled_holes(mended[window], drawn[window])
         if (mended != mask).any():
