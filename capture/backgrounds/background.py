@@ -55,8 +55,8 @@ _RESTLESS = 4.0
 MOST_SPREAD = 4.0
 #: Light that changes by less than this share is left alone: rounding would cost more.
 _STEADY = 0.004
-#: Pixels that the light of an image is measured on, about.
-_LIGHT_PX = 5000
+#: Pixels that the light of an image is measured on, about, and where a background is learnt from it.
+_LIGHT_PX, _LEARNT_PX = 5_000, 12_000
 
 
 Whole: TypeAlias = NDArray[np.int32]
@@ -180,7 +180,7 @@ def steadied(images: Sequence[Bytes] | Bytes) -> Bytes:
     whole = isinstance(images, np.ndarray) and images.ndim == 4
     stack = np.asarray(images) if whole else np.stack([three_axes(image) for image in images])
     reference = stack[len(stack) // 2].astype(np.float32)
-    gains = np.array([light_gain(image, reference) for image in stack])
+    gains = np.array([light_gain(image, reference, _LEARNT_PX) for image in stack])
     gains /= np.median(gains, axis=0)
     for image, gain in zip(stack, gains, strict=True):
         if np.abs(gain - 1.0).max() > _STEADY:
@@ -268,15 +268,16 @@ def noise_curve(pairs: Iterable[tuple[Bytes, Bytes]], *, floor: float = 1.0) -> 
     found: list[list[float]] = [[] for _ in range(16)]
     for pair in pairs:
         first, second = steadied(pair)
-        a = first.reshape(-1)[::7].astype(np.float32)
-        b = second.reshape(-1)[::7].astype(np.float32)
-        which = np.clip(((a + b) / 2 // 16).astype(int), 0, 15)
-        for band in np.unique(which):
-            inside = which == band
-            if inside.sum() >= 200:
-                change = np.abs(a[inside] - b[inside])
+        a = first.reshape(-1)[::7].astype(np.int16)
+        b = second.reshape(-1)[::7].astype(np.int16)
+        which = ((a + b) >> 5).astype(np.uint8)
+        ends = np.cumsum(np.bincount(which, minlength=16))
+        changes = np.split(np.abs(a - b)[np.argsort(which, kind="stable")], ends[:-1])
+        dither = _half_step(max(map(len, changes)))
+        for band, change in enumerate(changes):
+            if len(change) >= 200:
                 # The share within one grey level makes the estimate of integer data continuous.
-                found[band].append(_MAD * float(np.median(change + _half_step(len(change)))) / np.sqrt(2.0))
+                found[band].append(_MAD * float(np.median(change + dither[: len(change)])) / np.sqrt(2.0))
     known = [band for band in range(16) if found[band]]
     if not known:
         return NoiseCurve(np.array([0.0, 255.0]), np.array([2.0, 2.0]))
@@ -291,9 +292,9 @@ def _half_step(count: int) -> Singles:
     return ((np.arange(count, dtype=np.float32) * np.float32(0.618034)) % 1.0 - np.float32(0.5)).astype(np.float32)
 
 
-def light_gain(frame: Bytes, centre: Singles) -> Floats:
-    """Return (C,) how much brighter the scene is than in the background, robust to the subject."""
-    step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / _LIGHT_PX)))
+def light_gain(frame: Bytes, centre: Singles, pixels: int = _LIGHT_PX) -> Floats:
+    """Return (C,) how much brighter the scene is than in the background, robust to the subject, by some ``pixels``."""
+    step = max(1, int(np.sqrt(frame.shape[0] * frame.shape[1] / pixels)))
     gains = np.ones(frame.shape[2])
     for channel in range(frame.shape[2]):
         ratio = _ratios(frame, centre, step, channel)

@@ -25,8 +25,6 @@ _LEAST = 2
 _SCALES_PX = (4, 8, 16, 32, 64)
 #: Around what is not known the ground's variation is measured, share of the image's longer side.
 _NEAR = 0.04
-#: A deviation is the median over as many pixels, about.
-_ENOUGH = 2000
 #: Of images that are larger every second pixel along both axes tells as much of what is smooth.
 _LARGE_PX = 800
 
@@ -109,15 +107,15 @@ def filled(values: Singles, known: Bools) -> Singles:
     return np.asarray(coarse, dtype=np.float32)
 
 
-def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1) -> Singles:
+def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1, enough: int | None = None) -> Singles:
     """Return (scales, C) how far the known ground is from its mean over each of `_SCALES_PX`, near the region.
 
-    ``step``: how many pixels of the image are between those given.
+    ``step``: how many pixels of the image are between those given. ``enough``: how many of them suffice, about.
     """
     weight = known.astype(np.float32)
     ring = known & around
     at = np.flatnonzero(ring if np.count_nonzero(ring) > 100 else known)
-    at = at[:: max(1, len(at) // _ENOUGH)]
+    at = at if enough is None else at[:: max(1, len(at) // enough)]
     own, weighted = values.reshape(-1, values.shape[2])[at], values * weight[:, :, None]
     found = []
     for scale in _SCALES_PX:

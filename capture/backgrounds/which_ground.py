@@ -19,7 +19,7 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import NoiseCurve
 
-__all__ = ["better_places", "contour_edges"]
+__all__ = ["better_places"]
 
 #: What differs, in standard deviations of the noise, which is not taken for less than this, grey levels.
 _DIFFERS = 6.0
@@ -41,27 +41,29 @@ def better_places(cells: Bytes, first: Singles, second: Singles, asked: Bools, n
     return np.asarray(better[labels])
 
 
-def contour_edges(image: Bytes, ground: Singles, sigma: Singles) -> tuple[Bools, Singles]:
-    """Return (h, w) the outline of what differs from a ground, and by how much the image's edges exceed its own."""
-    differs = (np.abs(image - ground) > np.float32(_DIFFERS) * sigma).any(axis=2).view(np.uint8)
-    differs = cv2.medianBlur(differs, 3)
+def _outline(image: Bytes, ground: Singles, sigma: Singles) -> Bools:
+    """Return (h, w) the outline of what differs from a ground."""
+    channels = np.moveaxis(np.abs(image - ground) > np.float32(_DIFFERS) * sigma, 2, 0)
+    differs = cv2.medianBlur(np.logical_or.reduce(list(channels)).view(np.uint8), 3)
     square = np.ones((3, 3), np.uint8)
-    rim = cv2.dilate(differs, square) != cv2.erode(differs, square)
-    return rim, _edges(image.astype(np.float32)) - _edges(ground)
+    return np.asarray(cv2.dilate(differs, square) != cv2.erode(differs, square))
 
 
 def _edges(image: Singles) -> Singles:
     """Return (h, w) the length of the gradient of (h, w, C), grey levels per cell."""
     along = [cv2.Sobel(image, cv2.CV_32F, *axis, ksize=3).reshape(image.shape) for axis in ((1, 0), (0, 1))]
-    return np.asarray(np.sqrt(sum(np.square(one).sum(axis=2) for one in along)) / 8.0, dtype=np.float32)
+    squares = sum(np.einsum("hwc,hwc->hw", one, one) for one in along)
+    return np.asarray(np.sqrt(squares) / 8.0, dtype=np.float32)
 
 
 def _edge_sums(cells: Bytes, ground: Singles, sigma: Singles, labels: np.ndarray, count: int) -> Singles:
     """Return (count,) the mean excess of edges along outlines near each place."""
     near = cv2.dilate(labels.astype(np.float32), disc(_AROUND)).astype(np.intp)
-    total, number = np.zeros(count), np.zeros(count)
+    total, number, own = np.zeros(count), np.zeros(count), _edges(ground)
     for image in cells:
-        rim, excess = contour_edges(image, ground, sigma)
-        total += np.bincount(near[rim], weights=excess[rim], minlength=count)
-        number += np.bincount(near[rim], minlength=count)
+        rim = _outline(image, ground, sigma) & (near > 0)
+        if rim.any():
+            excess = _edges(image.astype(np.float32))[rim] - own[rim]
+            total += np.bincount(near[rim], weights=excess, minlength=count)
+            number += np.bincount(near[rim], minlength=count)
     return np.asarray(total / np.maximum(number, 1.0), dtype=np.float32)

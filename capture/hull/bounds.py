@@ -7,6 +7,7 @@ corners, found exactly: the line shared by two planes is clipped by all others, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -131,23 +132,27 @@ def pyramid(camera: Camera, image: DistanceImage, *, margin: float = 0.01) -> Fl
     seen = np.isfinite(rays).all(axis=1)
     if not seen.any():
         return None
-    forward = rays[seen].mean(axis=0)
-    forward /= np.linalg.norm(forward)
+    # Written out: each frame of a recording asks this of all views, twice, and numpy's own ways cost ten times as much.
+    forward = rays[seen].sum(axis=0)
+    forward /= math.sqrt(forward @ forward)
     along = rays[seen] @ forward
     if not seen.all() or along.min() < 0.1:
         return np.concatenate([-forward, [forward @ origins[0]]])[None]
     right = rays[3] - rays[7]
     right -= (right @ forward) * forward
-    right /= np.linalg.norm(right)
-    down = np.cross(forward, right)
-    planes = [-forward]
-    for axis in (right, down):
-        tangents = (rays @ axis) / along
-        grow = margin * (tangents.max() - tangents.min())
-        planes += [axis - (tangents.max() + grow) * forward, (tangents.min() - grow) * forward - axis]
-    normals = np.array(planes)
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    return np.concatenate([normals, -(normals @ origins[0])[:, None]], axis=1)
+    right /= math.sqrt(right @ right)
+    (a, b, c), (x, y, z) = forward.tolist(), right.tolist()
+    axes = np.array([[x, y, z], [b * z - c * y, c * x - a * z, a * y - b * x]])  # to the right, and down
+    tangents = (axes @ rays.T) / along
+    low, high = tangents.min(axis=1), tangents.max(axis=1)
+    grow = margin * (high - low)
+    planes = np.empty((5, 4))
+    planes[0, :3] = -forward
+    planes[1::2, :3] = axes - (high + grow)[:, None] * forward
+    planes[2::2, :3] = (low - grow)[:, None] * forward - axes
+    planes[:, :3] /= np.sqrt(np.einsum("ij,ij->i", planes[:, :3], planes[:, :3]))[:, None]
+    planes[:, 3] = -(planes[:, :3] @ origins[0])
+    return planes
 
 
 def bounding_box(

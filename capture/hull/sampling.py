@@ -90,36 +90,46 @@ def _project_corners(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> tup
     return numbers, corners
 
 
+def _shares() -> Singles:
+    """Return (8, points) by how much the corners of a block count at its grid points."""
+    along = np.arange(BLOCK + 1) / BLOCK
+    ends = np.stack([1.0 - along, along])
+    corners = [np.einsum("i,j,k->ijk", ends[c & 1], ends[c >> 1 & 1], ends[c >> 2]).ravel() for c in range(8)]
+    return np.array(corners, dtype=np.float32)
+
+
+_SHARES = _shares()
+
+
 @compiled
-def _interpolate(corners: Floats, numbers: NDArray[np.int32], view: int, out: Floats) -> None:
+def _interpolate(corners: Floats, numbers: NDArray[np.int32], view: int, out: Singles) -> None:
     """Fill (3, points) pixel and distance of a view at the grid points of a block, from those at its corners."""
-    side = BLOCK + 1
+    at, shares = np.empty(8, np.float32), _SHARES
     for c in range(3):
-        a0, a1 = corners[numbers[0], view, c], corners[numbers[1], view, c]
-        b0, b1 = corners[numbers[2], view, c], corners[numbers[3], view, c]
-        c0, c1 = corners[numbers[4], view, c], corners[numbers[5], view, c]
-        d0, d1 = corners[numbers[6], view, c], corners[numbers[7], view, c]
-        for i in range(side):
-            fx = i / BLOCK
-            a, b = a0 * (1.0 - fx) + a1 * fx, b0 * (1.0 - fx) + b1 * fx
-            far_a, far_b = c0 * (1.0 - fx) + c1 * fx, d0 * (1.0 - fx) + d1 * fx
-            for j in range(side):
-                fy = j / BLOCK
-                near, far = a * (1.0 - fy) + b * fy, far_a * (1.0 - fy) + far_b * fy
-                for k in range(side):
-                    fz = k / BLOCK
-                    out[c, (i * side + j) * side + k] = near * (1.0 - fz) + far * fz
+        # Beyond the first corner, in single precision: right to 1e-4 of a pixel, and many points are done at a time.
+        first = np.float32(corners[numbers[0], view, c])
+        for n in range(1, 8):
+            at[n] = np.float32(corners[numbers[n], view, c] - corners[numbers[0], view, c])
+        row, b, d, e, f, g, h, k = out[c], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
+        for n in range(out.shape[1]):
+            row[n] = (
+                first
+                + (shares[1, n] * b + shares[2, n] * d)
+                + (shares[3, n] * e + shares[4, n] * f)
+                + (shares[5, n] * g + shares[6, n] * h)
+                + shares[7, n] * k
+            )
 
 
 @compiled
 def _raise_by_view(
     views: FieldViews,
     view: int,
-    places: Floats,
-    best: Floats,
+    places: Singles,
+    best: Singles,
     which: NDArray[np.int8],
     silent: Ints,
-    pixels: Floats,
+    pixels: Singles,
 ) -> None:
     """Raise the field ``best`` (points,) of a block to a view's distances, noting ``which`` (points,) view decides.
 
@@ -128,7 +138,7 @@ def _raise_by_view(
     """
     values, layout = views.values, views.layout
     start, width, height = layout[view, 0], layout[view, 1], layout[view, 2]
-    left, top = float(layout[view, 3]), float(layout[view, 4])
+    left, top = np.float32(layout[view, 3]), np.float32(layout[view, 4])
     count = best.shape[0]
     # Beyond the rim of a view that shows a part it cannot tell.
     edge = 0.01 if layout[view, 5] == 1 else float(RIM_PX)
@@ -139,19 +149,22 @@ def _raise_by_view(
         x, y = places[0, at] - left, places[1, at] - top
         within = within and x > edge and y > edge and x < width - 1 - edge and y < height - 1 - edge
     if within:
+        across, down, line = places[0], places[1], np.uintp(width)
         for n in range(count):
-            x, y = places[0, n] - left, places[1, n] - top
+            x, y = across[n] - left, down[n] - top
             column, row = np.int32(x), np.int32(y)
-            fx, fy = x - column, y - row
-            at = start + row * width + column
-            upper = values[at] + fx * (values[at + 1] - values[at])
-            lower = values[at + width] + fx * (values[at + width + 1] - values[at + width])
+            fx, fy = x - np.float32(column), y - np.float32(row)
+            # Never negative: no need to ask whether it counts from the end.
+            above = np.uintp(start) + np.uintp(row) * line + np.uintp(column)
+            below = above + line
+            upper = values[above] + fx * (values[above + np.uintp(1)] - values[above])
+            lower = values[below] + fx * (values[below + np.uintp(1)] - values[below])
             pixels[n] = upper + fy * (lower - upper)
     else:
         for n in range(count):
             pixels[n], tells = distance_in_view(values, layout, view, places[0, n], places[1, n])
             silent[n] += not tells
-    metric = views.metric[view]
+    metric = np.float32(views.metric[view])
     for n in range(count):
         distance = pixels[n] * metric * places[2, n]
         which[n] = view if distance > best[n] else which[n]
@@ -215,8 +228,8 @@ def _largest_distances(
     decides = np.full((active.shape[0], side, side, side), -1, np.int8)
     kept = np.empty(active.shape, np.int32)
     order, most = np.empty(count, np.int64), np.empty(count)
-    places = np.empty((3, points))
-    best, pixels = np.empty(points), np.empty(points)
+    places = np.empty((3, points), np.float32)
+    best, pixels = np.empty(points, np.float32), np.empty(points, np.float32)
     silent = np.empty(points, np.int64)
     number = 0
     for n in range(active.shape[0]):
@@ -227,7 +240,7 @@ def _largest_distances(
         if state == 1 or (state == -1 and not rim):
             continue
         which = decides[number].reshape(-1)
-        best[:] = -1e9
+        best[:] = np.float32(-1e9)
         silent[:] = 0
         smallest = -1e9
         for turn in range(count):
@@ -271,7 +284,7 @@ def sample_blocks(
     worst = np.empty(views.tolerated + 1)
     if interpolate:
         numbers, corners = _project_corners(views.rows, grid, active)
-        places = np.empty((views.rows.shape[0], 3, side * side * side))
+        places = np.empty((views.rows.shape[0], 3, side * side * side), np.float32)
         for n in range(active.shape[0]):
             for view in range(views.rows.shape[0]):
                 _interpolate(corners, numbers[n], view, places[view])
@@ -293,7 +306,7 @@ def sample_blocks(
 
 
 @compiled
-def _ranked_at(views: FieldViews, places: Floats, at: int, worst: Floats) -> float:
+def _ranked_at(views: FieldViews, places: Singles, at: int, worst: Floats) -> float:
     """Return the field at a grid point whose places (C, 3, points) in the views are known, mm."""
     worst[:] = -1e9
     told = 0

@@ -67,9 +67,10 @@ class PlateModel:
         frame = matched_channels(image, self.background)[::step, ::step].astype(np.float32)
         expected = self.background.centre[::step, ::step] * gain
         weight = 1.0 / np.square(self.background.spread[::step, ::step])
-        total = (np.square(frame - expected) * weight).sum(axis=2)
-        own = (np.square(expected) * weight).sum(axis=2) + np.float32(1e-6)
-        ratio = (frame * expected * weight).sum(axis=2) / own
+        total = np.einsum("hwc,hwc->hw", np.square(frame - expected), weight)
+        weight *= expected
+        own = np.einsum("hwc,hwc->hw", weight, expected) + np.float32(1e-6)
+        ratio = np.einsum("hwc,hwc->hw", weight, frame) / own
         across = np.maximum(total - np.square(1.0 - ratio) * own, 0.0)
         channels = frame.shape[2]
         return np.sqrt(total / channels), ratio, np.sqrt(across / max(1, channels - 1))

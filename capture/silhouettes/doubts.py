@@ -48,6 +48,8 @@ _LARGE_PX = 80
 _RIM_PX = 3
 #: Around what is asked the ratio's variation is measured, px.
 _AROUND_PX = 25
+#: In as many places, about.
+_ENOUGH = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,7 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
     found = fill_holes(_without_specks(found, own, least), least)
     out = mask.copy()
-    out[here] = own | half_way_edge(found, image, centre, doubt.light)
+    out[here] = own | half_way_edge(found, image, centre, doubt.light, own)
     return out
 
 
@@ -210,7 +212,7 @@ def _lighting(ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], 
         return np.ones_like(ratio[at]), np.ones_like(ratio[at])
     covered = covered[::step, ::step]
     near = cv2.distanceTransform((~covered).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) < _AROUND_PX / step
-    variation = variation_of(ratio, free, near, step)
+    variation = variation_of(ratio, free, near, step, _ENOUGH)
     distance = np.float32(step) * cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     return filled(ratio, free)[at], spread_at(distance[at], variation)
 

@@ -20,7 +20,7 @@ _DEPTH_PX = 2
 _CONTRAST = 16.0
 
 
-def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats) -> Bools:
+def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats, settled: Bools | None = None) -> Bools:
     """Return the mask (H, W) without the pixels of its rim of which less than half is the subject.
 
     Args:
@@ -28,6 +28,7 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
         image: (H, W, C) in which it was found.
         background: (H, W, C) the empty scene.
         light: (C,) gain of the image's light over the background's.
+        settled: (H, W) pixels that stay whatever they are; None: none.
     """
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     if w == 0:
@@ -36,14 +37,17 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats)
     rows = slice(max(0, y - room), min(mask.shape[0], y + h + room))
     columns = slice(max(0, x - room), min(mask.shape[1], x + w + room))
     here = mask[rows, columns].view(np.uint8).copy()
+    stays = None if settled is None else settled[rows, columns]
     picture, ground, gain = image[rows, columns], background[rows, columns], light.astype(np.float32)
     for depth in (_DEPTH_PX, 1):  # parts too thin for the first are asked by the second
         inner = _shrunk(here, depth)
         rim = here - (_shrunk(here, 1) if depth > 1 else inner)
+        if stays is not None:
+            rim[stays] = 0
         _drop(here, rim, inner, depth, picture, ground, gain)
     out = mask.copy()
     out[rows, columns] = here.view(np.bool_)
-    return out
+    return out if settled is None else out | (mask & settled)
 
 
 @compiled

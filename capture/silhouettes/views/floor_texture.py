@@ -86,11 +86,11 @@ def _likeness(smooth: Sequence[Singles], rig: Rig, places: Floats) -> float:
 
 def _marks(image: Singles, camera: Camera, places: Floats) -> tuple[Singles, Bools]:
     """Return (n, n) how a scene looks at places, in units of its contrast around each; and which are in the picture."""
-    pixels = camera.project(places.reshape(-1, 3)).astype(np.float32).reshape(*places.shape[:2], 2)
+    across, down = camera.project(places.reshape(-1, 3)).astype(np.float32).T.reshape(2, *places.shape[:2])
     height, width = image.shape
-    seen = np.asarray(((pixels >= 1.0) & (pixels <= np.array([width, height]) - 2.0)).all(axis=2))
-    drawn = cv2.remap(image, pixels[..., 0], pixels[..., 1], cv2.INTER_LINEAR)
-    mean = cv2.blur(drawn, (_AROUND, _AROUND))
-    spread = np.sqrt(np.maximum(cv2.blur(np.square(drawn - mean), (_AROUND, _AROUND)), 0.0) + np.float32(_FAINT**2))
-    marks: Singles = np.where(seen, (drawn - mean) / spread, np.float32(0.0)).astype(np.float32)
-    return marks, seen
+    seen = (across >= 1.0) & (across <= width - 2.0) & (down >= 1.0) & (down <= height - 2.0)
+    drawn = cv2.remap(image, across, down, cv2.INTER_LINEAR)
+    high = drawn - cv2.blur(drawn, (_AROUND, _AROUND))
+    power = cv2.blur(np.square(high), (_AROUND, _AROUND))
+    marks = high / np.sqrt(np.maximum(power, np.float32(0.0)) + np.float32(_FAINT**2))
+    return np.where(seen, marks, np.float32(0.0)), np.asarray(seen)
