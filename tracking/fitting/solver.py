@@ -7,7 +7,7 @@ shrinks from step to step, coarse to fine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -322,8 +322,13 @@ class FrameSolver:
             pose, latent = self.along_manifold(packed, pose, latent, scale)
         return pose, latent
 
-    def sketch(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit:
-        """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price."""
+    def sketch(
+        self, observation: Observation, start: QuadPose, latent: Floats, back: Callable[[QuadPose], bool] | None = None
+    ) -> FrameFit | None:
+        """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price.
+
+        None where a pose on the way is one that is known: ``back`` tells.
+        """
         packed = self._fine.matcher.pack(observation)
         scales = [scale for scale in self.settings.robust if scale > self.settings.robust[-1]]
         last: Evaluation | None = None
@@ -331,6 +336,8 @@ class FrameSolver:
         for scale in scales:
             last = self._evaluate(self._coarse, packed, pose, latent, scale)
             pose, latent, _ = self._local_step(last, pose, latent, None)
+            if back is not None and back(pose):
+                return None
         return self._report(packed, pose, latent, last)
 
     def shape_system(

@@ -14,7 +14,7 @@ from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
-from tracking.limbs.search import APART, LimbSearch
+from tracking.limbs.search import APART, BACK, LimbSearch
 from tracking.limbs.turned_in_place import turned_leads
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
@@ -98,7 +98,7 @@ class LimbMender:
             if bad[limb] < self._doubt:
                 break
             # What was tried from a fit before would end as it did.
-            tried = self._tried.setdefault(fit, _Tried(set(), [WeakSet() for _ in bad]))
+            tried = self._tried_from(fit)
             starts = []
             known = beside is not None and beside[1][limb] < max(self._doubt, bad[limb] / 2.0)
             if beside is not None and known and beside[0] not in tried.beside[limb]:
@@ -113,6 +113,7 @@ class LimbMender:
                 tried.anew.add(limb)
             found = self._found(observation, fit, limb, starts) if starts else fit
             if found is not fit:
+                self._remember(fit, found)
                 fit = found
                 bad = np.minimum(bad, self._badness(observation, fit))
             if anew:
@@ -121,13 +122,31 @@ class LimbMender:
                 self._left[limb], self._vain[limb] = self._wait[limb], bad[limb]
         return fit
 
+    def _tried_from(self, fit: FrameFit) -> _Tried:
+        """What was tried from a fit."""
+        return self._tried.setdefault(fit, _Tried(set(), [WeakSet() for _ in self._wait]))
+
+    def _remember(self, before: FrameFit, after: FrameFit) -> None:
+        """What was looked for in vain from a fit is not from one with another limb elsewhere, where this one stayed."""
+        tried, near = self._tried_from(before), BACK * self.evidence.solver.unit
+        stayed = [_apart(before, after, chain) < near for chain in self.evidence.limbs.chains]
+        self._tried[after] = _Tried(
+            {limb for limb in tried.anew if stayed[limb]},
+            [WeakSet(known) if stays else WeakSet() for known, stays in zip(tried.beside, stayed, strict=True)],
+        )
+
     def _found(self, observation: Observation, fit: FrameFit, limb: int, starts: list[QuadPose]) -> FrameFit:
         """Return the best fit from some starts of a limb, or the one that is there."""
         shown = HIDE * self._shown(observation, fit, limb)
         # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
         roughly = self._head is not None
         best = None if roughly else fit
-        for trial in (self.search.sketches if roughly else self.search.fits)(observation, starts):
+        trials = (
+            self.search.sketches(observation, starts, fit.pose, limb)
+            if roughly
+            else self.search.fits(observation, starts)
+        )
+        for trial in trials:
             # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
             if self._shown(observation, trial, limb) >= shown:
                 best = trial if best is None else self._better(observation, best, trial, limb)
@@ -193,7 +212,8 @@ class LimbMender:
         """
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
-        for sketch in self.search.sketches(observation, self.search.propose(observation, fit.pose, limb, STARTS)):
+        starts = self.search.propose(observation, fit.pose, limb, STARTS)
+        for sketch in self.search.sketches(observation, starts, fit.pose, limb):
             if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
