@@ -20,7 +20,7 @@ from tracking.quads.skin_following import builtin_following
 from tracking.subjects.subject import Subject, scaled_subject
 from tracking.terms.bone_lengths import BoneLengths, fit_bone_lengths, limb_bones
 
-__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver", "usual_settings"]
+__all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver", "refined_scale", "usual_settings"]
 
 
 def usual_settings(subject: Subject) -> Settings:
@@ -106,28 +106,53 @@ def find_scale_and_poses(
     starts = [fit for fit, _ in found]
     scale = 1.0
     for spread in spreads:
-        tried: dict[int, list[FrameFit]] = {}
-        middle = 0
-        while True:
-            trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
-            for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
-                if step not in tried:
-                    tried[step] = once("fitted", partial(_fits, subject, rig, settings, value, looks, starts))
-            scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
-            best = int(np.argmax(scores))
-            if best == 1 or not 0.7 < trials[best] < 1.4:
-                break
-            middle += best - 1
-        starts = tried[middle + best - 1]
-        left, here, right = scores
-        bend = left - 2 * here + right
-        offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
-        scale = float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0))
+        scale, starts = refined_scale(subject, rig, looks, starts, scale, spread, settings)
     poses = [
         Found(int(frame), fit.pose, fit.latent, lead, fit.agreement)
         for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
     ]
     return scale, poses
+
+
+def refined_scale(
+    subject: Subject,
+    rig: Rig,
+    looks: Sequence[Observation],
+    starts: Sequence[FrameFit],
+    scale: float,
+    spread: float,
+    settings: Settings | None = None,
+) -> tuple[float, list[FrameFit]]:
+    """Refine the factor between subject and template in frames where the subject is known.
+
+    Args:
+        subject: of size 1.
+        rig: cameras.
+        looks: silhouettes of some frames.
+        starts: the subject in them.
+        scale: to begin with.
+        spread: ratio of the scales tried, less one.
+        settings: of the solver.
+
+    Returns:
+        The factor, and the fits at the best of the scales tried.
+    """
+    tried: dict[int, list[FrameFit]] = {}
+    middle = 0
+    while True:
+        trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
+        for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
+            if step not in tried:
+                tried[step] = once("fitted", partial(_fits, subject, rig, settings, value, looks, starts))
+        scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
+        best = int(np.argmax(scores))
+        if best == 1 or not 0.7 < trials[best] < 1.4:
+            break
+        middle += best - 1
+    left, here, right = scores
+    bend = left - 2 * here + right
+    offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
+    return float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0)), tried[middle + best - 1]
 
 
 def _fits(

@@ -24,7 +24,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from tracking.adapting.garment_search import find_skirt, measured_skirt
-from tracking.adapting.scale_search import Found, make_solver
+from tracking.adapting.scale_search import Found, make_solver, refined_scale
 from tracking.adapting.skin_search import fit_skin
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.settings import COMMON, Settings
@@ -127,6 +127,7 @@ def adapt_shape(
     settings: Settings | None = None,
     build: BodyShape | None = None,
     skirt: Skirt | None = None,
+    more: Sequence[int] = (),
 ) -> Adaptation:
     """Estimate the shape of a subject.
 
@@ -142,6 +143,7 @@ def adapt_shape(
         settings: of the solver.
         build: shape to begin with, ``scale`` in it; None for the built-in body.
         skirt: that the subject wears, roughly; None to look whether it wears one.
+        more: frames that are looked at too where some of ``frames`` fit badly.
     """
     # Lengths are what is asked for: bones keep theirs in all frames, in the units of an energy that counts outlines too
     # often. In a track they do so as loosely as the cage carries joints.
@@ -156,9 +158,20 @@ def adapt_shape(
         skirt, starts = _worn(body, rig, looks, starts, up, settings)
     else:
         skirt, starts = _measured_on(body, skirt, rig, looks, starts, settings)
+    if skirt is not None and not fixed_lengths and build is None:
+        # Bare, or in a skirt of other measures, it came out too large or too small.
+        known_in, plain = list(starts), dressed(builtin, skirt)
+        scale, fits = refined_scale(plain, rig, [looks[f] for f in known_in], list(starts.values()), scale, 0.05)
+        start, body = BodyShape.uniform(builtin.body, scale), scaled_subject(builtin, scale)
+        skirt, starts = _measured_on(body, skirt, rig, looks, dict(zip(known_in, fits, strict=True)), settings)
     if skirt is not None:
         begun = dressed(body, skirt)
     fitted, held = _chosen(starts)
+    if len(fitted) + len(held) < len(starts) and set(more) - set(looks):
+        others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
+        looks |= others
+        starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
+        fitted, held = _chosen(starts)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
     nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown, skirt=skirt)

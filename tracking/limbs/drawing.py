@@ -20,6 +20,8 @@ SMALL = 220
 ROOM = 0.05
 """What is left free around the silhouette and the model, as a share of their size."""
 
+SWING = 2.0
+"""How much further than a limb's skin the outline of clothes may lie from where they are drawn."""
 RIM = 0.05
 """Silhouette that no limb covers, as a share of the limbs, up to which it may all lie at their rims."""
 
@@ -110,17 +112,19 @@ def drawn(canvas: Canvas, pixels: Floats, faces: Ints, layers: Layers, spread: f
     return ViewDrawing(canvas, image, across / max(spread, 1e-9))
 
 
-def judged(drawing: ViewDrawing, count: int, tolerance: float) -> tuple[Floats, Floats, Floats]:
+def judged(drawing: ViewDrawing, count: int, tolerance: float, *, covered: int = 0) -> tuple[Floats, Floats, Floats]:
     """Shares (L,) of each of ``count`` limbs: in empty air, missing beside it, and covered by no other limb.
 
     Args:
         drawing: of one view.
         count: limbs.
         tolerance: how far outlines may lie from each other, mm.
+        covered: bits of the limbs below clothes, whose own bit is that after the last limb's; 0 for a bare body.
 
     Returns:
         outside, missing, apart: NaN where a limb is not drawn; missing is silhouette that no limb explains, put down to
-        the limb nearest in the image, as a share of that limb's drawn size.
+        the limb nearest in the image, as a share of that limb's drawn size. What lies beside clothes, well beyond what
+        they swing by, is put down to the nearest of the limbs below: a foot under the hem.
     """
     near = tolerance * drawing.rate
     canvas = drawing.canvas
@@ -133,7 +137,11 @@ def judged(drawing: ViewDrawing, count: int, tolerance: float) -> tuple[Floats, 
     if areas.any() and (not unsure or ((cv2.distanceTransform(bare, cv2.DIST_L2, 5) > near) & (canvas.mask > 0)).any()):
         # The label of a pixel is that of the nearest pixel of the model; the outermost limb there owns it.
         away, labels = cv2.distanceTransformWithLabels(bare, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
-        _put_down(drawing.limbs, canvas.mask, away, labels, near, missing)
+        below = (drawing.limbs & covered == 0).astype(np.uint8)
+        under = labels
+        if not below.all():
+            under = cv2.distanceTransformWithLabels(below, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)[1]
+        _put_down(drawing.limbs, canvas.mask, away, labels, under, covered, near, missing)
     size = np.where(areas > 0, areas, np.nan)
     return outside / size, missing / size, apart / size
 
@@ -172,23 +180,34 @@ def _tally(limbs: Layers, emptiness: Singles, near: float, areas: Floats, outsid
                         apart[limb] += 1
 
 
+# Eight parameters: a kernel over the fields of a drawing and its distances.
 @compiled
-def _put_down(limbs: Layers, mask: Bytes, away: Singles, labels: Ints, near: float, missing: Floats) -> None:
-    """Count silhouette further than ``near`` from the model for the limb that is nearest to each pixel."""
+def _put_down(
+    limbs: Layers, mask: Bytes, away: Singles, labels: Ints, under: Ints, covered: int, near: float, missing: Floats
+) -> None:
+    """Count silhouette further than ``near`` from the model for the limb that is nearest to each pixel.
+
+    ``labels`` name the nearest pixel of the model, ``under`` that of the limbs below clothes.
+    """
+    count = len(missing)
     owner = np.zeros(limbs.size + 1, np.int64)
+    below = np.full(limbs.size + 1, count)
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):
             bits = limbs[row, column]
             if bits:
-                # One bit more than there are limbs is that of clothes: what is missing beside them is no limb's.
-                for limb in range(len(missing) + 1):
+                for limb in range(count + 1):
                     if (bits >> limb) & 1:
                         owner[labels[row, column]] = limb
+                        if (covered >> limb) & 1:
+                            below[under[row, column]] = limb
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):
             if mask[row, column] and away[row, column] > near:
                 limb = owner[labels[row, column]]
-                if limb < len(missing):
+                if limb == count and away[row, column] > SWING * near:
+                    limb = below[under[row, column]]
+                if limb < count:
                     missing[limb] += 1
 
 

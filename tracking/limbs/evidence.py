@@ -122,6 +122,7 @@ class LimbEvidence:
             outer[chain[len(chain) // 2 :]] = True
         self._outer: Bools = outer[limbs.nearest_quads(solver.template.binding)]
         self._tolerance = TOLERANCE * solver.unit
+        self._covered = sum(1 << int(limb) for limb in np.flatnonzero(cloth_over(limbs, solver.template)))
 
     def draw(self, observation: Observation, pose: QuadPose) -> list[ViewDrawing | None]:
         """Draw a pose into each view; None where a camera saw nothing."""
@@ -150,7 +151,9 @@ class LimbEvidence:
         outside, missing, apart = (np.full((count, len(observation.views)), np.nan) for _ in range(3))
         for index, drawing in enumerate(self.draw(observation, pose)):
             if drawing is not None:
-                outside[:, index], missing[:, index], apart[:, index] = judged(drawing, count, self._tolerance)
+                outside[:, index], missing[:, index], apart[:, index] = judged(
+                    drawing, count, self._tolerance, covered=self._covered
+                )
         return LimbSight(outside, missing, apart)
 
     def borne_out(self, observation: Observation, pose: QuadPose, sight: LimbSight) -> LimbSight:

@@ -120,6 +120,7 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             fixed_lengths=known,
             build=None if build is None or build.plain else build.shape,
             skirt=None if build is None else build.skirt,
+            more=good,
         )
         prepared = _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
         if not options.texture:
