@@ -84,7 +84,7 @@ _WORDS = {
         "somebody who looked said so (edits.toml)", "Nothing; take the edit back if it is wrong."
     ),
     "loose clothes": ReasonWords(
-        "it is far thicker than the rest of the body: a skirt or wide trousers hide where its joints are",
+        "a skirt covers it, or it is far thicker than the rest of the body: loose clothes hide where its joints are",
         "Treat its joints as unknown, or film in close clothes.",
     ),
     "facing untold": ReasonWords(

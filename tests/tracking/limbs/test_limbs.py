@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -20,6 +21,7 @@ from tracking.observations.rasteriser import cast_masks
 from tracking.quads.body_rig import builtin_attachment
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.tracker import Tracker
+from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.subject import Subject, builtin_subject
 
 
@@ -140,3 +142,32 @@ def test_a_lost_arm_is_found_without_the_rest() -> None:
 
 def _vector(tracker: Tracker, pose: QuadPose) -> np.ndarray:
     return np.asarray(tracker.solver.prior.chart.to_vector(pose.rotations, pose.centres)[1])
+
+
+def leg_bent(pose: QuadPose, angle: float) -> QuadPose:
+    """Bend the left knee."""
+    chain = limbs().chains[limbs().names.index("left_leg")]
+    knee, beyond = chain[2], chain[3:]
+    turn = rotation_from_vector(np.array([0.0, angle, 0.0]))
+    rotations, centres = pose.rotations.copy(), pose.centres.copy()
+    rotations[beyond] = turn @ pose.rotations[beyond]
+    centres[beyond] = pose.centres[knee] + (pose.centres[beyond] - pose.centres[knee]) @ turn.T
+    return QuadPose(rotations, centres)
+
+
+def test_cloth_that_swings_is_no_limbs_fault_and_a_foot_under_the_hem_is_missed() -> None:
+    worn = Skirt(0.55, 0.2, 0.3)
+    evidence = LimbEvidence(make_solver(dressed(human(), worn), rig()), limbs())
+    rest = human().cage_rig.quads.rest
+    pose = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+
+    def seen(skirt: Skirt, at: QuadPose) -> Observation:
+        template = dressed(human(), skirt).outline_template
+        return observe(cast_masks(rig(), human().cage_rig.deform(template.binding, at), template.faces))
+
+    swung = evidence.sight(seen(replace(worn, hem=0.34), pose), pose)
+    assert not np.nan_to_num(swung.missing).any()
+    left = limbs().names.index("left_leg")
+    bent = evidence.sight(seen(worn, leg_bent(pose, 0.9)), pose)
+    assert np.nan_to_num(bent.missing[left]).max() > 0.1
+    assert not np.nan_to_num(np.delete(bent.missing, [left, left + 1], axis=0)).any()
