@@ -13,7 +13,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
-from tracking.appearance.feet import FeetInImages, FootPixels, View, shown_share
+from tracking.appearance.feet import FeetInImages, FootPixels, View
 from tracking.appearance.ground import ground_of
 from tracking.fitting.pale_parts import pale_vertices
 from tracking.limbs.chains import Limbs, limbs_of
@@ -91,7 +91,7 @@ class Filmed:
     def shown(self, known: list[FootPixels], frame: int, pose: QuadPose) -> np.ndarray:
         """What a frame's images show of the feet of a pose, by colours of the other frames."""
         colours = self.feet.colours(known, range(frame, frame + 1))
-        return shown_share(self.feet.scores(self.views[frame], colours, pose)[None])
+        return self.feet.shown(self.feet.scores(self.views[frame], colours, pose)[None], pose)
 
 
 @lru_cache(maxsize=1)

@@ -47,6 +47,8 @@ _LOOKED_AT = 12_000
 """Pixels of an image that its light is measured by."""
 LEAST_ROWS = 100
 """Pixels of feet in a camera below which its colours say nothing."""
+APART = 100.0
+"""Distance from which on two feet stand in different places, thousandths of the size."""
 SEEN, VIEW_SHARE, VIEWS = 0.5, 0.3, 2
 """Odds at a foot, and share of better places, from which on a camera by itself shows it; and how many must."""
 
@@ -159,6 +161,17 @@ class FeetInImages:
                 seen = cv2.remap(odds, at, None, cv2.INTER_LINEAR, borderValue=-MOST_ODDS)
                 out[leg, index] = seen.mean(axis=1)
         return out
+
+    def shown(self, scores: Singles, pose: QuadPose) -> Floats:
+        """Return (legs,) the share of places that show a foot of a pose better than its own; see `shown_share`.
+
+        1 for feet that stand in one place: of a paw in the images nobody knows whose it is.
+        """
+        vertices = self._solver.cage_rig.deform(self._binding, pose)
+        feet = np.array([vertices[points].mean(axis=0) for points in self._points])
+        away = np.linalg.norm(feet[:, None] - feet[None], axis=2)
+        np.fill_diagonal(away, np.inf)
+        return np.where(away.min(axis=1) > APART * self._solver.unit, shown_share(scores), 1.0)
 
     def _drawn(self, pose: QuadPose, camera: Camera) -> tuple[Bools, Bools]:
         """Return (H, W) the template and its feet as a camera would see them."""

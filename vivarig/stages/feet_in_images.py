@@ -15,7 +15,7 @@ from calibration.foundation.trust import Trust
 from capture.recordings.recording import Footage
 from capture.recordings.video import read_frames
 from tracking.adapting.scale_search import Found
-from tracking.appearance.feet import TOGETHER, FeetInImages, FootPixels, View, shown_share
+from tracking.appearance.feet import TOGETHER, FeetInImages, FootPixels, View
 from tracking.appearance.ground import ground_of
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import limbs_of
@@ -104,7 +104,7 @@ def with_feet(
     shown: Floats = np.full(track.limb_record.bad.shape, np.nan)
     for row in (row for row in asked.tolist() if row in scores):
         together = [scores[k] for k in range(row - TOGETHER, row + TOGETHER + 1) if k in scores]
-        shown[row, feet.legs] = shown_share(np.stack(together))
+        shown[row, feet.legs] = feet.shown(np.stack(together), QuadPose(track.rotations[row], track.centres[row]))
     return replace(track, limb_record=replace(track.limb_record, shown=shown))
 
 

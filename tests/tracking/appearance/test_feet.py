@@ -31,6 +31,22 @@ def test_feet_are_shown_where_they_stand_and_not_beside() -> None:
     assert (np.array(wrong) >= PLACES).all()
 
 
+def test_a_foot_where_another_stands_is_not_shown_though_the_images_have_a_paw_there() -> None:
+    scene = filmed()
+    known = scene.learnt_with(scene.poses)
+    pose = scene.poses[2]
+    ends = [int(scene.limbs.chains[int(leg)][-1]) for leg in scene.feet.legs]
+    names = [scene.limbs.names[int(leg)] for leg in scene.feet.legs]
+    hind, fore = names.index("left_hind_limb"), names.index("left_fore_limb")
+    before = scene.shown(known, 2, pose)
+    assert before[fore] < PLACES
+    stepped = moved_leg(scene, pose, hind, pose.centres[ends[fore]] - pose.centres[ends[hind]])
+    after = scene.shown(known, 2, stepped)
+    assert after[hind] == 1.0 and after[fore] == 1.0
+    others = [k for k in range(4) if k not in (hind, fore)]
+    assert np.array_equal(after[others], before[others])
+
+
 def test_a_wrong_fit_does_not_confirm_itself() -> None:
     """Colours learnt from a template that is a leg's length off, or turned round, do not show its feet there."""
     scene = filmed()
