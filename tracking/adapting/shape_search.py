@@ -159,11 +159,8 @@ def adapt_shape(
     else:
         skirt, starts = _measured_on(body, skirt, rig, looks, starts, settings)
     if skirt is not None and not fixed_lengths and build is None:
-        # Bare, or in a skirt of other measures, it came out too large or too small.
-        known_in, plain = list(starts), dressed(builtin, skirt)
-        scale, fits = refined_scale(plain, rig, [looks[f] for f in known_in], list(starts.values()), scale, 0.05)
+        scale, skirt, starts = _resized(builtin, skirt, scale, rig, looks, starts, settings)
         start, body = BodyShape.uniform(builtin.body, scale), scaled_subject(builtin, scale)
-        skirt, starts = _measured_on(body, skirt, rig, looks, dict(zip(known_in, fits, strict=True)), settings)
     if skirt is not None:
         begun = dressed(body, skirt)
     fitted, held = _chosen(starts)
@@ -230,6 +227,22 @@ def _measured_on(
         fits = _refitted(dressed(body, skirt), rig, looks, fits, settings)
         skirt = measured_skirt(body, skirt, rig, looks, fits, settings)
     return skirt, _refitted(dressed(body, skirt), rig, looks, fits, settings)
+
+
+def _resized(
+    builtin: Subject,
+    skirt: Skirt,
+    scale: float,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    settings: Settings,
+) -> tuple[float, Skirt, dict[int, FrameFit]]:
+    """Find the size once more: bare, or in a skirt of other measures, it came out too large or too small."""
+    seen = [looks[frame] for frame in fits]
+    scale, found = refined_scale(dressed(builtin, skirt), rig, seen, list(fits.values()), scale, 0.05)
+    body = scaled_subject(builtin, scale)
+    return scale, *_measured_on(body, skirt, rig, looks, dict(zip(fits, found, strict=True)), settings)
 
 
 def _refitted(
