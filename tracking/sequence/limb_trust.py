@@ -79,14 +79,15 @@ SHOWN = 2.0
 CHECKED = 3.0
 """Views that show the limb shown best, below which one that fewer than two show is not believed: outlines of two
 cameras alone leave a forearm before the trunk anywhere between, and no third one carves it away."""
-UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED))
+UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED), int(Reason.TURN_UNTOLD))
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
 """Reasons that say that silhouettes contradict a limb."""
 TOGETHER, SINGLE = 2, 1.6
 """Frames before and after whose leads over a turn in place, and whose unexplained and empty shares of a rodent's limb,
 are taken together: a head that nods wrongly does so for more than a frame, and what single silhouettes err by averages
-out. A single frame counts by itself where it has so many times what is allowed, or lacks so much of the lead."""
+out. A single frame counts by itself where it has so many times what is allowed. Its own lead it needs in any case: a
+head that slips away does so from one frame to the next."""
 BETWEEN = 3
 """Frames, at most, between doubtful ones that are doubted too: a limb astray passes by places that explain it."""
 ENDS = ("head", "tail")
@@ -128,10 +129,10 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(off, Trust.DOUBTFUL, Reason.OUTLINE_OFF)
     mark(np.nan_to_num(record.weak) > limits.weak * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
-    mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     untold = (record.views < 1) | _unchecked(record)
     mark(hidden & ((lead < limits.hidden_ambiguous) | untold), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.TURN_UNTOLD)  # last: where nothing else speaks against it
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
     )
@@ -178,9 +179,9 @@ def _least_lead(record: LimbRecord, limits: Limits) -> Floats:
 
 
 def _turn_doubt(record: LimbRecord) -> Floats:
-    """(T, L) by how much the lead over itself turned in place is too small, mean of the frames around; 1 for none."""
+    """(T, L) by how much the lead over itself turned in place is too small, here or over the frames around; 1: none."""
     known = np.isfinite(record.turned)
-    lead = np.where(known, np.minimum(_around(record.turned), SINGLE * np.nan_to_num(record.turned)), 1.0)
+    lead = np.where(known, np.minimum(_around(record.turned), np.nan_to_num(record.turned)), 1.0)
     wanted = np.where(np.arange(known.shape[1]) == 0, TURN, NOD)  # the trunk is rolled, the head nodded
     return np.asarray(np.maximum(1.0 - lead / wanted, 0.0))
 
@@ -204,10 +205,11 @@ def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     return np.asarray(unit * limit)
 
 
-def _facing_told(limb_trust: Ints, names: Sequence[str]) -> Bools:
+def _facing_told(limb_trust: Ints, limb_reason: Ints, names: Sequence[str]) -> Bools:
     """(T,) whether head or tail of a rodent is believed in at least half of the frames around.
 
-    A trunk is much alike from both ends, and turned round it is explained as well: its ends tell which is which.
+    A trunk is much alike from both ends, and turned round it is explained as well: its ends tell which is which. A head
+    of which nothing but the nod is not known is where it is.
     """
     ends = [names.index(name) for name in ENDS if name in names]
     if not ends:
@@ -215,7 +217,9 @@ def _facing_told(limb_trust: Ints, names: Sequence[str]) -> Bools:
     told = np.where(
         (limb_trust == int(Trust.LOST)).all(axis=1, keepdims=True),
         np.nan,
-        (limb_trust[:, ends] == int(Trust.TRUSTED)).any(axis=1, keepdims=True),
+        ((limb_trust == int(Trust.TRUSTED)) | (limb_reason == int(Reason.TURN_UNTOLD)))[:, ends].any(
+            axis=1, keepdims=True
+        ),
     )
     return np.asarray(_around(told)[:, 0] >= 0.5)
 
@@ -237,7 +241,7 @@ def frames_with_limbs(
         wrong = np.isin(limb_reason[:, :1], CONTRADICTED) & (limb_trust == int(Trust.TRUSTED))
         limb_reason[wrong] = np.broadcast_to(limb_reason[:, :1], wrong.shape)[wrong]
         limb_trust[wrong] = int(Trust.DOUBTFUL)
-        untold = ~_facing_told(limb_trust, names) & (trust == int(Trust.TRUSTED))
+        untold = ~_facing_told(limb_trust, limb_reason, names) & (trust == int(Trust.TRUSTED))
         trust[untold], reason[untold] = int(Trust.DOUBTFUL), int(Reason.FACING_UNTOLD)
     told = limb_trust if person else np.where(np.isin(limb_reason, UNSEEN), 0, limb_trust)
     worst = told.max(axis=1, initial=0)

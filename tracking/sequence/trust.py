@@ -76,6 +76,7 @@ class Reason(IntEnum):
     SAID_BY_HAND = 17
     LOOSE_CLOTHES = 18
     FACING_UNTOLD = 19
+    TURN_UNTOLD = 20
 
 
 @dataclass(frozen=True, eq=False)

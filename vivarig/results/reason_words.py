@@ -87,6 +87,10 @@ _WORDS = {
         "a skirt covers it, or it is far thicker than the rest of the body: loose clothes hide where its joints are",
         "Treat its joints as unknown, or film in close clothes.",
     ),
+    "turn untold": ReasonWords(
+        "rolled, or nodded, in place it explains the images as well",
+        "Treat its roll, or the nod of the head, as unknown; set a key pose if you can tell.",
+    ),
     "facing untold": ReasonWords(
         "neither head nor tail is seen where the body has them: it may face the other way",
         "Look which way the animal faces; set a key pose if it is wrong.",

@@ -138,7 +138,7 @@ def test_a_trunk_whose_roll_nothing_tells_is_doubted_alone() -> None:
         assert (trust[:, 0] == Trust.DOUBTFUL).all() == doubted and not trust[:, 1].any()
         assert (limb_doubt(LimbRecord(**rows), unit=UNIT, limits=RODENTS)[:, 0] > 5).all() == doubted
         if doubted:
-            assert (reason[:, 0] == Reason.AMBIGUOUS_LIMB).all()
+            assert (reason[:, 0] == Reason.TURN_UNTOLD).all()
 
 
 def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_any_limb_in_a_doubtful_frame() -> None:
@@ -200,6 +200,11 @@ def test_a_rodent_of_which_neither_end_is_believed_may_face_the_other_way() -> N
         assert np.flatnonzero(limb_trust[:, 0]).tolist() == doubted
         assert np.flatnonzero(limb_trust[:, 2]).tolist() == doubted
         assert (reason[doubted] == Reason.FACING_UNTOLD).all() and (trust[doubted] == Trust.DOUBTFUL).all()
+    # A head that may be nodded otherwise is still the head.
+    limb_trust, limb_reason = np.zeros((9, 4), int), np.zeros((9, 4), int)
+    limb_trust[:, [1, 3]], limb_reason[:, 3] = int(Trust.DOUBTFUL), int(Reason.TURN_UNTOLD)
+    frames_with_limbs(np.zeros(9, int), np.zeros(9, int), limb_trust, limb_reason, names)
+    assert not limb_trust[:, [0, 2]].any()
     # It does not turn round from one frame to the next: a moment's doubt is none, nor is a moment's belief a proof.
     for believed, doubted in (([0, 1, 2, 3, 5, 6, 7, 8], []), ([4], list(range(9)))):
         limb_trust, limb_reason = np.zeros((9, 4), int), np.zeros((9, 4), int)
@@ -233,9 +238,9 @@ def test_a_foot_that_silhouettes_lack_is_believed_where_the_images_show_it() -> 
 
 
 def test_leads_over_a_turn_in_place_are_taken_together() -> None:
-    """A frame that errs a little is no doubt, one that stands out no proof; one that errs much is doubted itself."""
+    """A frame that stands out is no proof; one that lacks its lead is doubted by itself: heads slip in a frame."""
     rows = {key: np.repeat(values[:1], 9, axis=0) for key, values in good().rows().items()}
-    for usual, single, doubted in ((0.024, 0.011, []), (0.01, 0.024, list(range(9))), (0.024, 0.002, [4])):
+    for usual, single, doubted in ((0.024, 0.016, []), (0.01, 0.024, list(range(9))), (0.024, 0.014, [4])):
         turned = np.full((9, 2), np.nan)
         turned[:, 1] = usual
         turned[4, 1] = single
