@@ -26,6 +26,7 @@ ORDER = (
     "tracking.adapting", "tracking.beads",
     "vivarig.version", "vivarig.console", "vivarig.edits", "vivarig.results", "vivarig.xray", "vivarig.evaluation",
     "vivarig.export", "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.mending",
+    "vivarig.redrawing",
     "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api",
     "vivarig.commands",
     "vivarig.cli", "vivarig.__main__",

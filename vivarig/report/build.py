@@ -29,6 +29,7 @@ from vivarig.report.provenance import add_provenance
 from vivarig.report.verdict import add_stretches, add_verdict
 from vivarig.results.camera_check import CameraVerdict, judge_cameras_once
 from vivarig.results.findings import Findings, SkeletonFindings, TrackFindings, load_findings
+from vivarig.results.outline_words import outline_words
 from vivarig.results.stretches import Stretch, find_stretches
 
 __all__ = ["build_report"]
@@ -209,6 +210,10 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with template outline and skeleton")
+    outlines = findings.track.parameters.get("outlines")
+    if outlines:
+        words = outline_words(outlines)
+        page.note(f"{words[0].upper()}{words[1:]}.")
     if findings.track.overlap is not None:
         page.note(
             "Overlap of the template's outline with the silhouette, by camera: a view that stands apart is suspect."

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
@@ -13,7 +12,6 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.spans import Span
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import Footage
-from capture.recordings.video import read_frames
 from tracking.adapting.scale_search import Found
 from tracking.appearance.feet import TOGETHER, FeetInImages, FootPixels, View
 from tracking.appearance.ground import ground_of
@@ -24,7 +22,8 @@ from tracking.observations.contours import observe
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import limits_of
 from tracking.sequence.tracker import Track
-from vivarig.jobs.job import PartMasks
+from vivarig.jobs.footage_images import image_at, images_of
+from vivarig.redrawing.learning import Masks
 
 __all__ = ["KnownFeet", "learn_feet", "with_feet"]
 
@@ -43,7 +42,7 @@ class KnownFeet:
 
 
 def learn_feet(
-    footage: Sequence[Footage], masks: PartMasks, rig: Rig, solver: FrameSolver, found: Sequence[Found]
+    footage: Sequence[Footage], masks: Masks, rig: Rig, solver: FrameSolver, found: Sequence[Found]
 ) -> KnownFeet | None:
     """Learn the looks of a rodent's feet where it is known to be; None where silhouettes do not lack them.
 
@@ -61,7 +60,7 @@ def learn_feet(
     grounds: list[Bytes | None] = []
     pixels: list[FootPixels | None] = []
     for camera, one in enumerate(footage):  # one after the other: images are large
-        seen = [(place, _image(one, place.frame), m) for place, m in zip(found, silhouettes, strict=True)]
+        seen = [(place, image_at(one, place.frame), m) for place, m in zip(found, silhouettes, strict=True)]
         shown = [(place, image, m) for place, image, m in seen if image is not None and m[camera].any()]
         if len(shown) < FEWEST:
             grounds.append(None)
@@ -78,7 +77,7 @@ def with_feet(
     track: Track,
     known: KnownFeet,
     footage: Sequence[Footage],
-    masks: PartMasks,
+    masks: Masks,
     solver: FrameSolver,
     rig: Rig,
     at: Span,
@@ -96,7 +95,7 @@ def with_feet(
     near = {row + shift for row in asked.tolist() for shift in range(-TOGETHER, TOGETHER + 1)}
     rows = sorted(row for row in near if 0 <= row < len(tracked) and tracked[row])
     scores: dict[int, Singles] = {}
-    streams = [_stream(one, at.first + rows[0], at.first + rows[-1] + 1) for one in footage]
+    streams = [images_of(one, at.first + rows[0], at.first + rows[-1] + 1) for one in footage]
     for row, images in zip(range(rows[0], rows[-1] + 1), zip(*streams, strict=False), strict=False):
         if row in near and tracked[row]:
             views = _views(images, masks(tuple(rig.names), at.first + row), known.ground)
@@ -115,22 +114,3 @@ def _views(
     for image, mask, ground in zip(images, masks, grounds, strict=True):
         views.append(None if image is None or ground is None else View(image, mask, ground))
     return views
-
-
-def _image(footage: Footage, frame: int) -> Bytes | None:
-    return next(_stream(footage, frame, frame + 1))
-
-
-def _stream(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]:
-    """Yield a camera's images (H, W, 3) of some of the recording's frames, None where it has none."""
-    offset = round(footage.offset_frames)
-    count = 0
-    if footage.has_images:
-        for _ in range(first + offset, min(stop + offset, 0)):
-            count += 1
-            yield None
-        for _, image in read_frames(footage.source, max(0, first + offset), stop + offset):
-            count += 1
-            yield cv2.cvtColor(image, cv2.COLOR_GRAY2BGR) if image.ndim == 2 else image
-    for _ in range(count, stop - first):
-        yield None

@@ -182,6 +182,7 @@ class TrackOptions(StageOptions):
         smooth: smoothing sweeps.
         texture: whether marks on fur and cloth tie frames together.
         data: what the template is laid on, one of `DATA`.
+        redraw: whether silhouettes are drawn again with the template's help where views left out gain by it.
     """
 
     subject: str | None = option(None, "built-in body or subject folder (default: the recording's)", metavar="NAME")
@@ -204,6 +205,11 @@ class TrackOptions(StageOptions):
         "what the template is laid on: outlines of the silhouettes (default), the frame's visual hull (hull), or the "
         "hull from the template's side alone, as published (hull-one-sided)",
         choices=DATA,
+    )
+    redraw: bool = option(
+        True,
+        "keep the silhouettes as they were cut out; by default they are drawn again with the help of the template and "
+        "of its colours where cameras that had no part in it agree with them better then (results/redrawn.h5)",
     )
 
 

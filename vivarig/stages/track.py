@@ -6,21 +6,21 @@ A part that does not agree with a neighbour who fits better is tracked once more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bytes, Floats
+from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import once
 from calibration.foundation.spans import Span
-from capture.recordings.masks import first_frame, mask_cameras
-from capture.recordings.recording import Footage
-from capture.recordings.video import read_frames
+from capture.recordings.masks import mask_cameras
 from skeleton.bodies import BODIES
 from tracking.adapting.build_search import find_build
 from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver, usual_settings
@@ -50,10 +50,13 @@ from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN
+from vivarig.jobs.footage_images import cameras_of, first_cut, footage_of, grey_images_of
 from vivarig.jobs.job import Job, PartMasks
+from vivarig.redrawing.learning import KnownOutlines, Masks, Redrawing, learn_outlines
+from vivarig.redrawing.parts import draw_part, found_again, join_parts, part_masks, redrawn_file
 from vivarig.stages.feet_in_images import KnownFeet, learn_feet, with_feet
 from vivarig.stages.marked_points import MarkedPoints, load_marked_points
-from vivarig.stages.options import DATA, SilhouetteOptions, TrackOptions
+from vivarig.stages.options import DATA, TrackOptions
 from vivarig.stages.track_summary import summary
 
 __all__ = ["join", "prepare", "work"]
@@ -80,12 +83,14 @@ class _Prepared:
         found: where it is in some frames.
         adaptation: its lengths and girths, if they were looked for.
         feet: what a rodent's feet look like, where silhouettes lack them.
+        outlines: what helps to draw the silhouettes again, and whether it does; None where that is not wanted.
     """
 
     scale: float
     found: tuple[Found, ...] = ()
     adaptation: Adaptation | None = None
     feet: KnownFeet | None = None
+    outlines: KnownOutlines | None = None
 
 
 def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
@@ -109,24 +114,38 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
         several = len(builds(subject.body)) > 1
         first = _some(good, _BUILD_LOOKS if several else 2)
         build = None if known else find_build(subject, rig, look, first, up=_UP, more=_some(good, _BUILD_LOOKS))
-        adaptation = adapt_shape(
+        adapt = partial(
+            adapt_shape,
             subject,
             rig,
-            look,
-            _some(good, _SHAPE_LOOKS),
             scale=options.scale or (1.0 if build is None else build.shape.scale),
             up=_UP,
             known=() if build is None else build.found,
             fixed_lengths=known,
             build=None if build is None or build.plain else build.shape,
             skirt=None if build is None else build.skirt,
-            more=good,
         )
-        prepared = _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
+        prepared = _adapted(adapt(look, _some(good, _SHAPE_LOOKS), more=good))
         if not options.texture:
             return prepared
+        footage = cameras_of(job, rig)
+        if options.redraw:
+            _, solver = _solver_of(job, rig, prepared)
+            outlines = once("outlines", partial(learn_outlines, footage, masks, rig, solver, prepared.found))
+            if outlines.helps:
+                again = found_again(Redrawing(outlines, solver, rig), footage, masks, rig, prepared.found)
+                look = _Looks(again, rig, _marked(job), hull=options.data != DATA[0])
+                frames = [one.frame for one in prepared.found]
+                again_adapted = adapt(look, frames)
+                if not again_adapted.why:  # else the shape of the silhouettes as cut out is the better guess
+                    prepared = _adapted(again_adapted)
+            prepared = replace(prepared, outlines=outlines)
         _, solver = _solver_of(job, rig, prepared)
-        return replace(prepared, feet=learn_feet(_cameras(job, rig), masks, rig, solver, _sought(prepared)))
+        return replace(prepared, feet=learn_feet(footage, masks, rig, solver, _sought(prepared)))
+
+
+def _adapted(adaptation: Adaptation) -> _Prepared:
+    return _Prepared(adaptation.shape.scale, adaptation.found, adaptation)
 
 
 def _sought(prepared: _Prepared) -> tuple[Found, ...]:
@@ -160,6 +179,7 @@ def work(job: Job, phase: str, span: Span) -> None:
         return
     options = job.options(TrackOptions)
     wide = _wide(job, span)
+    redrawn_file(job, span).unlink(missing_ok=True)  # of a run with other options that was stopped
     with PartMasks(job) as masks:
         rig = _rig(job)
         look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
@@ -173,24 +193,47 @@ def work(job: Job, phase: str, span: Span) -> None:
             # Hardly told from its rivals with the built-in body: one that is built like the subject may tell it.
             fit, lead = tracker.sought_again(look(frame), (known.pose, known.latent))
             known = replace(known, pose=fit.pose, latent=fit.latent, lead=lead, agreement=fit.agreement)
+        others = {
+            one.frame - wide.first: (one.pose, one.latent)
+            for one in job.prepared("track").found
+            if wide.first <= one.frame < wide.stop and one.frame != frame
+        }
+        guess = None if known is None else (known.pose, known.latent)
+        outlines = job.prepared("track").outlines
         with progress_callback(f"track {span}") as on_progress:
             track = tracker.track(
                 lambda row: look(wide.first + row),
                 len(wide),
                 start=frame - wide.first,
-                guess=None if known is None else (known.pose, known.latent),
-                others={
-                    one.frame - wide.first: (one.pose, one.latent)
-                    for one in job.prepared("track").found
-                    if wide.first <= one.frame < wide.stop and one.frame != frame
-                },
+                guess=guess,
+                others=others,
                 texture=_texture(job, masks, rig, wide),
                 on_progress=on_progress,
             )
+        if outlines is not None and outlines.helps:
+            redrawing = Redrawing(outlines, solver, rig)
+            draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide)
+    with part_masks(job, span, wide) as masks:
+        if outlines is not None and outlines.helps:
+            track = _once_more(job, track, masks, rig, wide, frame - wide.first)
         if known is not None:
             track = replace(track, lead=known.lead)
         track = _with_feet(job, track, masks, solver, rig, wide)
     _write(job, job.path("track", phase, span), track, subject, solver)
+
+
+def _once_more(job: Job, track: Track, masks: Masks, rig: Rig, wide: Span, start: int) -> Track:
+    """Return the track of a part on silhouettes that were drawn again, from where it was in the frame to start at."""
+    options = job.options(TrackOptions)
+    look = _Looks(masks, rig, _marked(job), hull=options.data != DATA[0])
+    guess = (QuadPose(track.rotations[start], track.centres[start]), track.latent[start])
+    return _tracker(options, _solver(job, rig)[1], rig).track(
+        lambda row: look(wide.first + row),
+        len(wide),
+        start=start,
+        guess=guess if np.isfinite(track.centres[start]).all() else None,
+        texture=_texture(job, masks, rig, wide),
+    )
 
 
 def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
@@ -233,7 +276,7 @@ def _mend(job: Job, span: Span) -> None:
         guess = pose_at(neighbour, frame)
         if guess is None:
             continue
-        with PartMasks(job) as masks:
+        with part_masks(job, span, wide) as masks:
             look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
             if not _worth_it(here, solver, look, frame, 1 if other < index else -1, guess):
                 continue
@@ -272,7 +315,7 @@ def join(job: Job) -> CommandReport:
     parameters = {
         "subject": subject_name(job), "scale": prepared.scale, "smooth": options.smooth, "parts": len(spans),
         "shape": None if prepared.adaptation is None else prepared.adaptation.as_table(),
-        "texture": options.texture, "data": options.data,
+        "texture": options.texture, "data": options.data, "outlines": _outlines_told(job),
     }  # fmt: skip
     target = job.recording.results / "track.h5"
     # The size of a subject folder is its maker's business; that of a built-in body is known to have limits.
@@ -285,6 +328,17 @@ def join(job: Job) -> CommandReport:
     )  # fmt: skip
     apart = sum(seam.distance > SEAM_TOLERANCE * solver.unit for seam in seams)
     return summary(target, Span(spans[0].first, spans[-1].stop), apart, max((s.distance for s in seams), default=0))
+
+
+def _outlines_told(job: Job) -> dict[str, Any] | None:
+    """Put silhouettes that were drawn again together; say what became of them, None where that was not asked."""
+    known: KnownOutlines | None = job.prepared("track").outlines
+    rig = _rig(job)
+    changed = join_parts(job, rig, [(span, _wide(job, span)) for span in job.spans("track")], first_cut(job))
+    if known is None:
+        return None
+    shares = {} if changed is None else dict(zip(rig.names, changed.tolist(), strict=True))
+    return {**known.as_table(), "added_and_taken_off": shares}
 
 
 def subject_name(job: Job) -> str:
@@ -320,7 +374,7 @@ def _rig(job: Job) -> Rig:
 class _Looks:
     """Silhouettes of any frame, prepared for the solver; those of a part are kept, as far as memory allows."""
 
-    def __init__(self, masks: PartMasks, rig: Rig, marked: MarkedPoints | None, *, hull: bool = False) -> None:
+    def __init__(self, masks: Masks, rig: Rig, marked: MarkedPoints | None, *, hull: bool = False) -> None:
         self._masks, self._rig, self._names, self._marked = masks, rig, tuple(rig.names), marked
         self._hull = hull
         self._kept: dict[int, Observation] = {}
@@ -347,7 +401,7 @@ class _Looks:
         return observe(masks, used=np.full(len(masks), surface is not None)).with_surface(surface)
 
 
-def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks | None:
+def _texture(job: Job, masks: Masks, rig: Rig, span: Span) -> FeatureTracks | None:
     """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
     if not job.options(TrackOptions).texture:
         return None
@@ -357,7 +411,7 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     followed = {name for name in followed if sources[name].has_images}
     if not followed:
         return None
-    streams = [_images(sources[name], span) if name in followed else repeat(None) for name in rig.names]
+    streams = [grey_images_of(sources[name], span) if name in followed else repeat(None) for name in rig.names]
     return follow(
         (
             [next(stream, None) for stream in streams],
@@ -367,34 +421,10 @@ def _texture(job: Job, masks: PartMasks, rig: Rig, span: Span) -> FeatureTracks 
     )
 
 
-def _with_feet(job: Job, track: Track, masks: PartMasks, solver: FrameSolver, rig: Rig, span: Span) -> Track:
+def _with_feet(job: Job, track: Track, masks: Masks, solver: FrameSolver, rig: Rig, span: Span) -> Track:
     """Return a track with what the images show of feet, where silhouettes lack them."""
     known = job.prepared("track").feet
-    return track if known is None else with_feet(track, known, _cameras(job, rig), masks, solver, rig, span)
-
-
-def _cameras(job: Job, rig: Rig) -> list[Footage]:
-    """Return the footage of the rig's cameras, in order."""
-    sources = {footage.name: footage for footage in footage_of(job)}
-    return [sources[name] for name in rig.names]
-
-
-def footage_of(job: Job) -> tuple[Footage, ...]:
-    """Return the cameras' images from the first one on whose silhouettes were cut out."""
-    if "silhouettes" in job.plans:
-        first = job.options(SilhouetteOptions).start
-    else:
-        first = first_frame(job.recording.results / "silhouettes.h5")
-    return job.recording.from_frame(first).footage
-
-
-def _images(footage: Footage, span: Span) -> Iterator[Bytes | None]:
-    """Yield a camera's grey images of some of the recording's frames, None where it has none."""
-    offset = round(footage.offset_frames)
-    for _ in range(span.first + offset, min(span.stop + offset, 0)):
-        yield None
-    for _, image in read_frames(footage.source, max(0, span.first + offset), span.stop + offset, gray=True):
-        yield image
+    return track if known is None else with_feet(track, known, cameras_of(job, rig), masks, solver, rig, span)
 
 
 def _solver(job: Job, rig: Rig) -> tuple[Subject, FrameSolver]:

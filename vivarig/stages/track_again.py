@@ -7,7 +7,7 @@ are marked so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,10 +37,13 @@ from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.skin import subject_as_told
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.edits.edit_file import Edits, KeyPose
+from vivarig.redrawing.parts import FILE as REDRAWN
 from vivarig.stages.marked_points import MarkedPoints, load_marked_points
 
 __all__ = ["track_again"]
 
+STAGE = "silhouettes"
+_Masks = Callable[[str, int], Bools]
 REACH = 30
 """Frames on either side of an edit that are tracked anew at most; the first ones that agree with the old end it."""
 SAME = 0.2
@@ -90,8 +93,12 @@ def track_again(
         windows = _windows(edits, touched, first, len(old))
         unit = 1.0
         if windows:
-            masks = stack.enter_context(open_results(silhouettes, stage="silhouettes"))
-            again = _Again(recording, old, LikeliestMasks(masks), mask_cameras(silhouettes)[0], first)
+            cut = LikeliestMasks(stack.enter_context(open_results(silhouettes, stage=STAGE)))
+            masks: _Masks = cut
+            redrawn = target.with_name(REDRAWN)
+            if (old.parameters.get("outlines") or {}).get("redrawn") and redrawn.is_file():
+                masks = _beside(cut, LikeliestMasks(stack.enter_context(open_results(redrawn, stage=STAGE))), touched)
+            again = _Again(recording, old, masks, mask_cameras(silhouettes)[0], first)
             unit = again.solver.unit
             for number, window in enumerate(windows):
                 path = target.with_name(f".{target.name}.{number}")
@@ -102,6 +109,12 @@ def track_again(
             _judge(file, old, done, unit)
             _lose(file, edits, first)
     return [one.span for one in done]
+
+
+def _beside(edited: _Masks, redrawn: _Masks, touched: Ints) -> _Masks:
+    """Return silhouettes as the track had them, drawn again, but for rows in which they were mended by hand."""
+    rows = frozenset(touched.tolist())
+    return lambda name, row: (edited if row in rows else redrawn)(name, row)
 
 
 def _windows(edits: Edits, touched: Ints, first: int, frames: int) -> list[_Window]:
@@ -132,9 +145,7 @@ def _windows(edits: Edits, touched: Ints, first: int, frames: int) -> list[_Wind
 class _Again:
     """Tracks windows of a track anew."""
 
-    def __init__(
-        self, recording: Recording, old: TrackFile, masks: LikeliestMasks, names: Sequence[str], first: int
-    ) -> None:
+    def __init__(self, recording: Recording, old: TrackFile, masks: _Masks, names: Sequence[str], first: int) -> None:
         self._rate_hz, self._old, self._masks = recording.rate_hz, old, masks
         self._rig = recording.need_rig().subset(list(names))
         told = old.parameters

@@ -13,6 +13,7 @@ from calibration.foundation.trust import Trust
 from tracking.sequence.track_file import TrackFile, open_track
 from tracking.subjects.garments import Skirt
 from vivarig.console.reporting import CommandReport
+from vivarig.results.outline_words import outline_words
 from vivarig.stages.marked_points import marked_words
 
 __all__ = ["summary"]
@@ -81,6 +82,9 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
     shape = parameters.get("shape")
     if shape:
         lines.append(f"  {_shape_words(shape)}")
+    outlines = parameters.get("outlines")
+    if outlines:
+        lines.append(f"  {outline_words(outlines)}")
     lines += points
     if parts > 1:
         lines.append(f"  {parts} parts, {apart} seams where they disagree; largest distance at a seam {seam_mm:.2f} mm")
@@ -96,6 +100,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         "parts": parts,
         "seams_apart": apart,
         "seam_mm": seam_mm,
+        "outlines": outlines,
         "shape": shape and {key: value for key, value in shape.items() if key != "skin"},
     }
     reason = "" if shares[0] >= MIN_TRUSTED else f"only {100 * shares[0]:.0f} % of the frames are trusted"

@@ -1,0 +1,64 @@
+"""The footage whose silhouettes were cut out, and its images by the recording's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import cv2
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bytes
+from calibration.foundation.spans import Span
+from capture.recordings.masks import first_frame
+from capture.recordings.recording import Footage
+from capture.recordings.video import read_frames
+from vivarig.jobs.job import Job
+
+__all__ = ["cameras_of", "first_cut", "footage_of", "grey_images_of", "image_at", "images_of"]
+
+
+def first_cut(job: Job) -> int:
+    """Return the frame of the footage that is the first of the silhouettes."""
+    if "silhouettes" in job.plans:
+        return int(job.plans["silhouettes"].options.start)
+    return first_frame(job.recording.results / "silhouettes.h5")
+
+
+def footage_of(job: Job) -> tuple[Footage, ...]:
+    """Return the cameras' images from the first one on whose silhouettes were cut out."""
+    return job.recording.from_frame(first_cut(job)).footage
+
+
+def cameras_of(job: Job, rig: Rig) -> list[Footage]:
+    """Return the footage of the rig's cameras, in order."""
+    sources = {footage.name: footage for footage in footage_of(job)}
+    return [sources[name] for name in rig.names]
+
+
+def grey_images_of(footage: Footage, span: Span) -> Iterator[Bytes | None]:
+    """Yield a camera's grey images of some of the recording's frames, None where it has none."""
+    offset = round(footage.offset_frames)
+    for _ in range(span.first + offset, min(span.stop + offset, 0)):
+        yield None
+    for _, image in read_frames(footage.source, max(0, span.first + offset), span.stop + offset, gray=True):
+        yield image
+
+
+def image_at(footage: Footage, frame: int) -> Bytes | None:
+    """Return a camera's image (H, W, 3) of one of the recording's frames, None where it has none."""
+    return next(images_of(footage, frame, frame + 1))
+
+
+def images_of(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]:
+    """Yield a camera's images (H, W, 3) of some of the recording's frames, None where it has none."""
+    offset = round(footage.offset_frames)
+    count = 0
+    if footage.has_images:
+        for _ in range(first + offset, min(stop + offset, 0)):
+            count += 1
+            yield None
+        for _, image in read_frames(footage.source, max(0, first + offset), stop + offset):
+            count += 1
+            yield cv2.cvtColor(image, cv2.COLOR_GRAY2BGR) if image.ndim == 2 else image
+    for _ in range(count, stop - first):
+        yield None

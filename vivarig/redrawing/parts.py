@@ -1,0 +1,113 @@
+"""Silhouettes of a part drawn again, kept beside its track, and put together for the whole recording."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.result_files import open_results
+from calibration.foundation.spans import Span
+from capture.recordings.masks import LikeliestMasks, MaskFlag, create_masks
+from capture.recordings.recording import Footage
+from tracking.adapting.scale_search import Found
+from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.tracker import Track
+from vivarig.jobs.footage_images import image_at, images_of
+from vivarig.jobs.job import Job, PartMasks
+from vivarig.redrawing.learning import Masks, Redrawing
+
+__all__ = ["FILE", "draw_part", "found_again", "join_parts", "part_masks", "redrawn_file"]
+
+FILE = "redrawn.h5"
+
+
+def redrawn_file(job: Job, span: Span) -> Path:
+    """Return where a part's silhouettes are kept that were drawn again; also those of the frames beyond its ends."""
+    return job.path("track", "redrawn", span)
+
+
+def found_again(
+    redrawing: Redrawing, footage: Sequence[Footage], masks: Masks, rig: Rig, found: Sequence[Found]
+) -> Masks:
+    """Return the silhouettes, drawn again, of frames where the subject is known."""
+    names = tuple(rig.names)
+    drawn = {
+        one.frame: redrawing.views(one.frame, [image_at(f, one.frame) for f in footage], masks(names, one.frame), one)
+        for one in found
+    }
+    return lambda asked, frame: [drawn[frame][names.index(name)] for name in asked]
+
+
+def draw_part(
+    path: Path, redrawing: Redrawing, footage: Sequence[Footage], masks: Masks, rig: Rig, track: Track, at: Span
+) -> None:
+    """Draw the silhouettes of the frames ``at`` again by their track; those that are not tracked stay as they are."""
+    names = tuple(rig.names)
+    sizes = [camera.size for camera in rig.cameras]
+    streams = zip(*(images_of(one, at.first, at.stop) for one in footage), strict=True)
+    with create_masks(path, names, sizes, len(at), {"start": at.first}) as writer:
+        for row, images in enumerate(streams):
+            seen = masks(names, at.first + row)
+            if np.isfinite(track.centres[row]).all():
+                pose = QuadPose(track.rotations[row], track.centres[row])
+                here = Found(at.first + row, pose, track.latent[row], np.nan)
+                seen = redrawing.views(here.frame, images, seen, here)
+            for name, mask in zip(names, seen, strict=True):
+                flag = np.array([0 if mask.any() else int(MaskFlag.EMPTY)], np.uint16)
+                writer.write(name, row, np.packbits(mask, axis=-1)[None], np.full(1, np.nan, np.float32), flag)
+
+
+@contextlib.contextmanager
+def part_masks(job: Job, span: Span, wide: Span) -> Iterator[Masks]:
+    """Yield a part's silhouettes by the recording's frames: drawn again where they were, else as cut out."""
+    path = redrawn_file(job, span)
+    if not path.is_file():
+        with PartMasks(job) as masks:
+            yield masks
+        return
+    with open_results(path, stage="silhouettes") as file:
+        kept = LikeliestMasks(file)
+        yield lambda names, frame: [kept(name, frame - wide.first) for name in names]
+
+
+def join_parts(job: Job, rig: Rig, spans: Sequence[tuple[Span, Span]], start: int) -> Floats | None:
+    """Write the silhouettes drawn again of the whole recording; None, and no file, where there are none.
+
+    Args:
+        job: whose.
+        rig: cameras.
+        spans: each part's own frames, and those with what lies beyond its ends.
+        start: frame of the footage that the recording's first is.
+
+    Returns:
+        (C, 2) pixels added and taken off, share of those before.
+    """
+    target = job.recording.results / FILE
+    if not any(redrawn_file(job, span).is_file() for span, _ in spans):
+        target.unlink(missing_ok=True)  # of a run before
+        return None
+    names, counts = tuple(rig.names), np.zeros((len(rig), 3))
+    sizes = [camera.size for camera in rig.cameras]
+    with (
+        PartMasks(job) as before,
+        create_masks(target, names, sizes, len(job.whole), {"start": start, "redrawn": True}) as writer,
+    ):
+        for span, wide in spans:
+            with part_masks(job, span, wide) as after:
+                for frame in range(span.first, span.stop):
+                    pairs = zip(names, before(names, frame), after(names, frame), strict=True)
+                    for camera, (name, old, new) in enumerate(pairs):
+                        counts[camera] += _changed(old, new)
+                        flag = np.array([0 if new.any() else int(MaskFlag.EMPTY)], np.uint16)
+                        packed = np.packbits(new, axis=-1)[None]
+                        writer.write(name, frame, packed, np.full(1, np.nan, np.float32), flag)
+    return np.asarray(counts[:, 1:] / np.maximum(counts[:, :1], 1.0))
+
+
+def _changed(old: Bools, new: Bools) -> tuple[int, int, int]:
+    return int(old.sum()), int((new & ~old).sum()), int((old & ~new).sum())
