@@ -10,7 +10,7 @@ from capture.recordings.video import read_frames
 
 __all__ = ["ImageReader"]
 
-_AHEAD = 30
+_AHEAD = 60
 """Frames to read on over: to seek costs opening the file and half its distance of key frames."""
 _OPEN = 16
 

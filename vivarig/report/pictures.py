@@ -28,6 +28,8 @@ BONES = ((255, 255, 255), (0, 140, 255), (40, 40, 225))
 """Colour of a bone by the trust of its worse end, BGR: white, orange, red."""
 TILE_WIDTH = 320
 _reader = ImageReader()
+_KEPT = 32
+"""Images that are kept: those of one sheet."""
 _PAPER = 250
 """Grey level of the page, for what is left of a row."""
 
@@ -57,7 +59,7 @@ def _of_film(source: Path, at: int) -> Bytes | None:
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=_KEPT)
 def _decoded(source: Path, at: int) -> Bytes | None:
     """Return an image of a video or a folder, read-only; the same one is drawn over several times."""
     image = _reader.read(source, at)
@@ -169,6 +171,10 @@ def contact_sheet(
 
     ``near``: cut to the subject, or to some of its ``markers`` (indices) and what is around them.
     """
+    if len(cameras) * len(frames) <= _KEPT:
+        for camera in cameras:
+            for frame in sorted(frames):  # a video is read forwards, once
+                _image_at(findings, camera, frame)
     tiles = [
         _tile(
             overlay(findings, camera, frame, what),
