@@ -49,6 +49,11 @@ def test_the_rim_is_dropped_as_written_plainly(channels: int, rng: np.random.Gen
     np.testing.assert_array_equal(mended, plain_half_way_edge(fat, image, ground, light))
     assert 0 < np.count_nonzero(mended) < np.count_nonzero(fat)
     assert fat[30, 60]  # what was given is not changed
+    settled = fat.copy()
+    settled[:, 90:] = False
+    some = half_way_edge(fat, image, ground, light, settled)
+    assert (some[settled] == fat[settled]).all()
+    np.testing.assert_array_equal(some[:, 95:], mended[:, 95:])
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

@@ -30,6 +30,7 @@ from capture.silhouettes.cleanup import clean_mask, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.edges.graph_cut import least_cut
 from capture.silhouettes.edges.thin_ends import follow_thin_end
+from capture.silhouettes.judging import mask_flags
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
@@ -403,3 +404,14 @@ def test_an_all_white_silhouette_says_nothing_about_the_others() -> None:
     assert np.isnan(verdict.agreement[0]) and verdict.agreement[1:].min() > 0.95 and not verdict.repaired.any()
     nothing = consensus([np.zeros_like(mask) for mask in masks], RIG)
     assert np.isnan(nothing.agreement).all() and not nothing.contradicted.any()
+
+
+def test_the_flags_of_a_mask_are_those_of_the_window_that_holds_it() -> None:
+    mask = np.zeros((40, 60), dtype=bool)
+    assert mask_flags(mask) == mask_flags(mask, np.s_[5:20, 5:30]) == MaskFlag.EMPTY
+    mask[10:20, 10:30] = True
+    assert mask_flags(mask) == mask_flags(mask, np.s_[10:20, 8:40]) == 0
+    mask[10:20, 30:59] = True  # the last column but one
+    assert mask_flags(mask) == mask_flags(mask, np.s_[5:25, 8:60]) == MaskFlag.TOUCHES_BORDER
+    mask[:] = True
+    assert mask_flags(mask) == mask_flags(mask, np.s_[0:40, 0:60]) == MaskFlag.FULL
