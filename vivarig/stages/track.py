@@ -45,6 +45,7 @@ from tracking.sequence.track_joining import (
 from tracking.sequence.track_output import write_track
 from tracking.sequence.tracker import Track, Tracker, TrackerSettings
 from tracking.sequence.trust import AMBIGUOUS, plausible_size
+from tracking.subjects.garments import WEARERS
 from tracking.subjects.shape import builds
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
@@ -125,7 +126,9 @@ def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
             build=None if build is None or build.plain else build.shape,
             skirt=None if build is None else build.skirt,
         )
-        prepared = _adapted(adapt(look, _some(good, _SHAPE_LOOKS), more=good))
+        # More frames were tried with people alone, whose clothes hide them in some.
+        more = good if subject.body in WEARERS else ()
+        prepared = _adapted(adapt(look, _some(good, _SHAPE_LOOKS), more=more))
         if not options.texture:
             return prepared
         footage = cameras_of(job, rig)
