@@ -136,6 +136,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
     )
+    # A paw in the images is not known to be the left or the right one where the trunk's roll is not known.
+    seen &= _turn_doubt(record)[:, :1] <= 0
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     for limb in range(1, record.bad.shape[1]):
         # A frame that was not tracked says nothing of those beside it.

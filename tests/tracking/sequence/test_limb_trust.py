@@ -228,6 +228,11 @@ def test_a_foot_that_silhouettes_lack_is_believed_where_the_images_show_it() -> 
         for share, wanted in ((0.02, Trust.TRUSTED), (0.3, Trust.DOUBTFUL), (np.nan, Trust.DOUBTFUL)):
             record = with_one(good(), **changed, shown=share)
             assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == wanted
+    # Left or right is not told where the trunk's roll is not.
+    for roll, wanted in ((0.02, Trust.TRUSTED), (0.001, Trust.DOUBTFUL)):
+        record = with_one(good(), bad=0.1, shown=0.02)
+        record.turned[:, 0] = roll
+        assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == wanted
     # A leg that hardly any view shows by itself may be anywhere under the body: its colours must be clearer.
     for views, believed in ((2.0, Trust.TRUSTED), (1.0, Trust.DOUBTFUL)):
         record = with_one(good(), bad=0.1, views=views, shown=0.08)
