@@ -32,7 +32,8 @@ from tracking.adapting.scale_search import find_scale_and_poses, make_solver
 from tracking.fitting.markers import carried_points
 from tracking.observations.contours import observe
 from tracking.observations.feature_tracks import FeatureTracks, follow
-from tracking.sequence.tracker import Track, Tracker
+from tracking.sequence.track import Track
+from tracking.sequence.tracker import Tracker
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 
 UP = np.array([0.0, 0.0, 1.0])

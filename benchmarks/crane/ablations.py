@@ -12,7 +12,7 @@ from benchmarks.crane.compared_solvers import ByDescent, OnManifold
 from benchmarks.crane.runs import CRANE, Case, CraneSubject, run_cases
 from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameSolver
-from tracking.sequence.tracker import TrackerSettings
+from tracking.sequence.settings import TrackerSettings
 
 __all__ = ["ablation_table"]
 

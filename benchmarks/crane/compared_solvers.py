@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.foundation.arrays import Floats
+from tracking.fitting.frame_energy import Evaluation
 from tracking.fitting.point_fit import moved
-from tracking.fitting.solver import Evaluation, Expectation, FrameSolver
+from tracking.fitting.solver import Expectation, FrameSolver
 from tracking.quads.oriented_quads import QuadPose
 from tracking.terms.energy import System, prediction_term
 from tracking.terms.silhouette import PackedObservation

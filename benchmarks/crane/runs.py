@@ -35,7 +35,9 @@ from tracking.priors.prior import LinearPrior, fit_linear_prior
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import Template, coarse_template
-from tracking.sequence.tracker import Track, Tracker, TrackerSettings
+from tracking.sequence.settings import TrackerSettings
+from tracking.sequence.track import Track
+from tracking.sequence.tracker import Tracker
 
 __all__ = [
     "CONDITIONS",

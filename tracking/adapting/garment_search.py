@@ -17,10 +17,10 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from tracking.fitting.settings import Settings
-from tracking.fitting.solver import FrameFit, body_unit
+from tracking.fitting.solver import FrameFit
 from tracking.observations.contour_fill import MeshEdges
 from tracking.observations.contours import Observation
-from tracking.quads.template import Template
+from tracking.quads.template import Template, body_unit
 from tracking.subjects.garments import WEARERS, Skirt, dressed
 from tracking.subjects.subject import Subject
 from tracking.terms.silhouette import OutlineMatcher

@@ -13,10 +13,11 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.once import once
 from tracking.fitting.initialisation import Finder
 from tracking.fitting.settings import OWN_POSES, Settings
-from tracking.fitting.solver import FrameFit, FrameSolver, body_unit
+from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.skin_following import builtin_following
+from tracking.quads.template import body_unit
 from tracking.subjects.subject import Subject, scaled_subject
 from tracking.terms.bone_lengths import BoneLengths, fit_bone_lengths, limb_bones
 

@@ -13,7 +13,8 @@ from tracking.quads.cage import clearance
 from tracking.quads.deformation import CageRig
 
 __all__ = [
-    "OUTLINE_VERTICES", "STEP_VERTICES", "Template", "bare", "bound", "coarse_anchored", "coarse_template", "thinned",
+    "OUTLINE_VERTICES", "STEP_VERTICES", "Template", "bare", "body_unit", "bound", "coarse_anchored", "coarse_template",
+    "thinned",
 ]  # fmt: skip
 
 OUTLINE_VERTICES = 2500
@@ -40,6 +41,12 @@ class Template:
     binding: Floats
     spread: Floats | None = None
     flesh: int | None = None
+
+
+def body_unit(template: Template) -> float:
+    """One thousandth of a subject's size, mm: 1 mm for a person of 2 m, 0.08 mm for a mouse with its tail."""
+    low, high = template.vertices.min(axis=0), template.vertices.max(axis=0)
+    return float(np.linalg.norm(high - low)) / 2000.0
 
 
 def bare(template: Template) -> Template:

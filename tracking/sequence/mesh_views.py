@@ -18,7 +18,7 @@ from calibration.foundation.errors import InputError
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.observations.surface import Surface
-from tracking.sequence.tracker import Track
+from tracking.sequence.track import Track
 
 __all__ = ["MeshSequence", "MeshViews", "views_around"]
 

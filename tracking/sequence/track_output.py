@@ -16,8 +16,8 @@ from tracking.limbs.evidence import cloth_over
 from tracking.quads.attachment import attach_posed_quads
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import limb_doubt, limits_of
+from tracking.sequence.track import Track
 from tracking.sequence.track_file import TrackHeader, TrackRows, save_track
-from tracking.sequence.tracker import Track
 from tracking.sequence.trust import Reason
 from tracking.subjects.subject import Subject
 

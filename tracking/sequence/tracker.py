@@ -10,11 +10,9 @@ where images are given, and what still fits badly is marked, not invented.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from calibration.cameras.rig import Rig
@@ -22,9 +20,7 @@ from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from tracking.fitting.initialisation import ALIKE, Finder
-from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
-from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks
 from tracking.points.following import steadied
@@ -33,12 +29,13 @@ from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.rivals import follow_across_jumps, follow_rival
-from tracking.sequence.steadiness import steadiness
-from tracking.sequence.trust import Reason, Trust, judge_track
+from tracking.sequence.settings import TrackerSettings
+from tracking.sequence.steadying import steady
+from tracking.sequence.track import Track
+from tracking.sequence.trust import judge_track
 from tracking.terms.points import PointTerm
-from tracking.terms.texture import bind_tracks
 
-__all__ = ["Track", "Tracker", "TrackerSettings"]
+__all__ = ["Tracker"]
 
 _NONE = np.zeros(0, np.int64)
 NO_MARKS = FeatureTracks(_NONE, _NONE, _NONE, np.zeros((0, 2)))
@@ -50,108 +47,6 @@ DIFFERS = 50.0
 """Mean distance of the quads from which on two poses of a frame are rivals, thousandths of the size."""
 LAST_STEPS, MAY_FALL = 4, 0.02
 """Steps of the fit after marked points were placed, and by how much the overlap may fall for their sake."""
-
-
-@dataclass(frozen=True)
-class TrackerSettings:
-    """How a sequence is tracked.
-
-    Attributes:
-        velocity: share of the last motion that is assumed to go on.
-        retry: fall of the overlap below the usual that makes the tracker try again.
-        restart: fall that makes it try training poses.
-        search: fall that makes it look for the subject anew, with any heading.
-        repair_sweeps: passes over badly fitted frames from both neighbours.
-        smooth_sweeps: passes that pull all frames to the middle of their neighbours.
-        smooth_shift, smooth_turn: how far a frame lies from that middle, thousandths of the size and rad, where the
-            sequence is too short to tell (`tracking.sequence.steadiness`).
-        mark_gate: a mark of the texture that lies further from its spot in one frame is of something else there,
-            thousandths.
-        mark_hold, mark_lift: how far a mark's spot may lie from where the fits saw it along the template's skin, and
-            above or below it, thousandths.
-        believed: a given pose that overlaps less than this is doubted, and the subject looked for.
-        sure: a start that beats its rivals by less is looked at again elsewhere.
-        again: where in the sequence that is done.
-        restarts: False switches all second attempts off (for ablation).
-    """
-
-    velocity: float = 0.5
-    retry: float = 0.012
-    restart: float = 0.02
-    search: float = 0.10
-    repair_sweeps: int = 2
-    smooth_sweeps: int = 1
-    smooth_shift: float = 8.0
-    smooth_turn: float = 0.07
-    mark_gate: float = 40.0
-    mark_hold: float = 200.0
-    mark_lift: float = 15.0
-    believed: float = 0.85
-    sure: float = 0.02
-    again: tuple[float, ...] = (0.15, 0.85, 0.5)
-    restarts: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Track:
-    """Result over T frames; NaN where a frame was not tracked.
-
-    Attributes:
-        rotations: (T, Q, 3, 3). centres: (T, Q, 3) mm. latent: (T, d).
-        overlap: (T, C) silhouette overlap per view. agreement: (T,) its mean. residual: (T,) mm.
-        variance: (T,) of the prior. departure: (T,) from the prior, in its sigmas.
-        hessian: per frame (6 Q, 6 Q) curvature, or None.
-        trust, reason: (T,) codes of `tracking.sequence.trust`.
-        start: frame where tracking started. lead: by how much the start beat its best rival.
-        point_status: (T, C, P) `MarkStatus` of the marks of 2D points, None where there are none.
-    """
-
-    rotations: Floats
-    centres: Floats
-    latent: Floats
-    overlap: Floats
-    agreement: Floats
-    residual: Floats
-    variance: Floats
-    departure: Floats
-    trust: Ints
-    reason: Ints
-    limb_names: tuple[str, ...]
-    limb_record: LimbRecord
-    limb_trust: Ints
-    limb_reason: Ints
-    start: int
-    lead: float
-    fits: tuple[FrameFit | None, ...]
-    point_status: Ints | None = None
-
-    def padded(self, first: int, frames: int) -> Track:
-        """Return the track as frames ``first`` on of a longer recording; the others are not tracked."""
-        after = frames - first - len(self.trust)
-
-        def pad(values: NDArray[Any], fill: float) -> NDArray[Any]:
-            widths = [(first, after)] + [(0, 0)] * (values.ndim - 1)
-            return np.pad(values, widths, constant_values=fill)
-
-        return replace(
-            self,
-            rotations=pad(self.rotations, np.nan),
-            centres=pad(self.centres, np.nan),
-            latent=pad(self.latent, np.nan),
-            overlap=pad(self.overlap, np.nan),
-            agreement=pad(self.agreement, np.nan),
-            residual=pad(self.residual, np.nan),
-            variance=pad(self.variance, np.nan),
-            departure=pad(self.departure, np.nan),
-            trust=pad(self.trust, int(Trust.LOST)),
-            reason=pad(self.reason, int(Reason.NOT_TRACKED)),
-            limb_record=LimbRecord(**{key: pad(rows, np.nan) for key, rows in self.limb_record.rows().items()}),
-            limb_trust=pad(self.limb_trust, int(Trust.LOST)),
-            limb_reason=pad(self.limb_reason, int(Reason.NOT_TRACKED)),
-            start=self.start + first,
-            fits=(None,) * first + self.fits + (None,) * after,
-            point_status=None if self.point_status is None else pad(self.point_status, 0),
-        )
 
 
 class Tracker:
@@ -248,7 +143,8 @@ class Tracker:
             follow_across_jumps(self.solver, observe, fits)
         if self.solver.points is not None:
             observe = self._place_points(self.solver.points, observe, fits)
-        self._steady(observe, fits, NO_MARKS if texture is None else texture)
+        marks = NO_MARKS if texture is None else texture
+        steady(self.solver, self._centres, observe, fits, marks, self.settings)
         return self._collect(observe, fits, first, lead)
 
     def _start(
@@ -427,52 +323,6 @@ class Tracker:
                     fits[frame] = trial
         return look
 
-    def _steady(
-        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], texture: FeatureTracks
-    ) -> None:
-        """Pull all frames to the middle of their neighbours, as strongly as the sequence tells, and to common marks.
-
-        Where fits err by more than their energy knows, a second step brings as much again.
-        """
-        settings = self.settings
-        told = steadiness(fits, [_bend(fits, frame) for frame in range(len(fits))])
-        pull = np.repeat([settings.smooth_turn, settings.smooth_shift * self.solver.unit], 3)
-        pull = np.tile(pull, len(self.solver.cage_rig.quads)) if told is None else told.pull
-        sweeps = settings.smooth_sweeps * (2 if told is not None and told.noisy else 1)
-        for _ in range(max(sweeps, min(len(texture), 1))):
-            self._join(observe, fits, texture, pull**-2.0 if settings.smooth_sweeps else np.zeros(len(pull)))
-
-    def _join(
-        self,
-        observe: Callable[[int], Observation],
-        fits: list[FrameFit | None],
-        texture: FeatureTracks,
-        weight: Floats,
-    ) -> None:
-        """Step all frames at once, with the marks that they see in common and a pull to their neighbours' middle."""
-        solver, settings = self.solver, self.settings
-        known = [(frame, fit) for frame, fit in enumerate(fits) if fit is not None]
-
-        def surface(frame: int) -> Floats | None:
-            fit = fits[frame]
-            return None if fit is None else solver.deform(fit.pose)
-
-        marks = bind_tracks(
-            texture, solver.template, surface, solver.camera_rows, self._centres, gate=settings.mark_gate * solver.unit
-        )
-        blocks, told = [], []
-        for frame, fit in known:
-            block, described = solver.block(observe(frame), fit, marks.at(frame), _bend(fits, frame))
-            blocks.append(block)
-            told.append(described)
-        steps = joint_step(
-            blocks, marks.held(settings.mark_hold * solver.unit, settings.mark_lift * solver.unit), weight
-        )
-        for (frame, fit), start, step in zip(known, told, steps, strict=True):
-            trial = solver.stepped(observe(frame), start, step)
-            if trial.agreement > fit.agreement - 0.01:
-                fits[frame] = trial
-
     def _collect(
         self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
     ) -> Track:
@@ -511,23 +361,3 @@ class Tracker:
         marks = [observe(frame).sightings for frame in range(count)]
         shape = next((seen.status.shape for seen in marks if seen is not None), (0, 0))
         return np.array([np.zeros(shape, np.int64) if seen is None else seen.status for seen in marks])
-
-
-def _bend(fits: list[FrameFit | None], frame: int) -> Floats | None:
-    """(6 Q,) how far a frame lies from the middle of those beside it, rad and mm; None where one is missing."""
-    here = fits[frame]
-    before, after = (fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1))
-    if here is None or before is None or after is None:
-        return None
-    return _away(here.pose, _middle(before.pose, after.pose))
-
-
-def _away(pose: QuadPose, other: QuadPose) -> Floats:
-    """(6 Q,) turn, rad, and shift, mm, from another pose to this one."""
-    turn = vector_from_rotation(pose.rotations @ other.rotations.transpose(0, 2, 1))
-    return np.concatenate([turn, pose.centres - other.centres], axis=1).ravel()
-
-
-def _middle(first: QuadPose, second: QuadPose) -> QuadPose:
-    half = 0.5 * vector_from_rotation(second.rotations @ first.rotations.transpose(0, 2, 1))
-    return QuadPose(rotation_from_vector(half) @ first.rotations, 0.5 * (first.centres + second.centres))

@@ -16,7 +16,7 @@ from capture.recordings.masks import LikeliestMasks, MaskFlag, create_masks
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.tracker import Track
+from tracking.sequence.track import Track
 from vivarig.jobs.footage_images import image_at, images_of
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.redrawing.learning import Masks, Redrawing

@@ -21,7 +21,7 @@ from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import observe
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import limits_of
-from tracking.sequence.tracker import Track
+from tracking.sequence.track import Track
 from vivarig.jobs.footage_images import image_at, images_of
 from vivarig.redrawing.learning import Masks
 

@@ -13,8 +13,9 @@ from calibration.foundation.errors import InputError
 from capture.recordings.recording import Recording, save_recording
 from tracking.adapting.scale_search import find_scale, make_solver
 from tracking.sequence.mesh_views import MeshSequence
+from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.track_output import write_track
-from tracking.sequence.tracker import Tracker, TrackerSettings
+from tracking.sequence.tracker import Tracker
 from tracking.subjects.mesh_files import mesh_paths, mesh_volume, read_mesh
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback

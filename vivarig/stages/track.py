@@ -33,6 +33,8 @@ from tracking.observations.surface import Surface
 from tracking.points.placing import points_on
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.rivals import stays_better
+from tracking.sequence.settings import TrackerSettings
+from tracking.sequence.track import Track
 from tracking.sequence.track_file import open_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
@@ -43,7 +45,7 @@ from tracking.sequence.track_joining import (
     pose_at,
 )
 from tracking.sequence.track_output import write_track
-from tracking.sequence.tracker import Track, Tracker, TrackerSettings
+from tracking.sequence.tracker import Tracker
 from tracking.sequence.trust import AMBIGUOUS, plausible_size
 from tracking.subjects.garments import WEARERS
 from tracking.subjects.shape import builds

@@ -28,10 +28,11 @@ from tracking.observations.contours import Observation, observe
 from tracking.points.placing import points_on
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
+from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
 from tracking.sequence.track_joining import SEAM_TOLERANCE
 from tracking.sequence.track_output import write_track
-from tracking.sequence.tracker import Tracker, TrackerSettings
+from tracking.sequence.tracker import Tracker
 from tracking.sequence.trust import Reason, judge_track
 from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.skin import subject_as_told

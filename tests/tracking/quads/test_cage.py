@@ -12,7 +12,8 @@ import trimesh
 from calibration.foundation.errors import InputError
 from tracking.quads.cage import build_cage, clearance, crossing_faces
 from tracking.quads.oriented_quads import QuadRig, Region, load_quad_rig, save_quad_rig
-from tracking.quads.placement import Cut, enclose, outline_at, quads_at_cuts
+from tracking.quads.placement import Cut, Enclosure, drawn_in, enclose, outline_at, quads_at_cuts
+from tracking.subjects.subject import load_subject
 
 
 def star_rig(arms: int = 3) -> QuadRig:
@@ -140,3 +141,24 @@ def test_bad_rigs_are_refused() -> None:
     turns[2] = np.diag([1.0, 1, -1])
     with pytest.raises(InputError, match="'root_1' is not a rotation"):
         replace(rig, rotations=turns)
+
+
+def test_a_joint_near_the_cage_is_drawn_in_and_one_far_outside_refused() -> None:
+    """Of 19 points one is five per cent, which of a mesh would be many."""
+    subject = load_subject("mouse")
+    cage_rig = subject.cage_rig
+    points = subject.joint_points.copy()
+    corners = cage_rig.cage.vertices[cage_rig.cage.faces[0]]
+    out = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+    out /= np.linalg.norm(out)
+
+    def enclosed(beyond: float) -> Enclosure:
+        points[0] = corners.mean(axis=0) + beyond * out
+        depth = clearance(points, cage_rig.cage)[0]
+        return Enclosure(cage_rig.quads, cage_rig.cage, depth, np.zeros_like(cage_rig.quads.extents))
+
+    inside, moved = drawn_in(points, enclosed(-0.01), 0.3, what="body")
+    assert len(moved) >= 1
+    assert clearance(inside, cage_rig.cage)[0].min() > 0.0
+    with pytest.raises(InputError, match="cannot be held by the cage"):
+        drawn_in(points, enclosed(5.0), 0.3, what="body")

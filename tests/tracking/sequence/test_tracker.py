@@ -27,7 +27,8 @@ from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.placement import Cut, enclose, quads_at_cuts
 from tracking.quads.template import Template
 from tracking.sequence.rivals import follow_across_jumps, follow_rival
-from tracking.sequence.tracker import Tracker, TrackerSettings
+from tracking.sequence.settings import TrackerSettings
+from tracking.sequence.tracker import Tracker
 from tracking.sequence.trust import Reason, Trust, judge
 from tracking.terms.energy import System, prior_term
 from tracking.terms.pair_prior import fit_pair_prior

@@ -25,7 +25,8 @@ from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.placement import Cut, enclose, quads_at_cuts
 from tracking.quads.template import Template
-from tracking.sequence.tracker import Tracker, TrackerSettings
+from tracking.sequence.settings import TrackerSettings
+from tracking.sequence.tracker import Tracker
 from tracking.terms.texture import FrameMarks, bind_tracks, match_marks
 
 FRAMES = 16

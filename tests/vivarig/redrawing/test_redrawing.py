@@ -17,7 +17,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import create_masks, read_masks
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
-from tracking.sequence.tracker import Track
+from tracking.sequence.track import Track
 from vivarig.jobs.job import Job
 from vivarig.redrawing.learning import KnownOutlines, Redrawing, learn_outlines
 from vivarig.redrawing.parts import draw_part, found_again, join_parts, redrawn_file

@@ -16,7 +16,7 @@ from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.limb_trust import PLACES
-from tracking.sequence.tracker import Track
+from tracking.sequence.track import Track
 from vivarig.jobs.job import PartMasks
 from vivarig.stages.feet_in_images import learn_feet, with_feet
 
