@@ -143,7 +143,7 @@ def adapt_shape(
         settings: of the solver.
         build: shape to begin with, ``scale`` in it; None for the built-in body.
         skirt: that the subject wears, roughly; None to look whether it wears one.
-        more: frames that are looked at too where some of ``frames`` fit badly.
+        more: frames that are looked at too where ``frames`` show too little: in a skirt, where some fit badly.
     """
     # Lengths are what is asked for: bones keep theirs in all frames, in the units of an energy that counts outlines too
     # often. In a track they do so as loosely as the cage carries joints.
@@ -164,7 +164,9 @@ def adapt_shape(
     if skirt is not None:
         begun = dressed(body, skirt)
     fitted, held = _chosen(starts)
-    if len(fitted) + len(held) < len(starts) and set(more) - set(looks):
+    # Of a body that fits most frames more of them tell no more; cloth hides it in some, and then all are wanted.
+    badly = len(fitted) + len(held) < len(starts) if skirt is not None else len(fitted) < FEWEST or not held
+    if badly and set(more) - set(looks):
         others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
         looks |= others
         starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
