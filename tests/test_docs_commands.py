@@ -182,6 +182,7 @@ STORY: tuple[str | Callable[[Path], None], ...] = (
     "vivarig track mouse_07 --no-adapt",
     "vivarig track mouse_07 --scale 1.06 --start 120",
     "vivarig track mouse_07 --subject subjects/m7",
+    "vivarig track mouse_07 --no-redraw",
     "vivarig track mouse_07 --no-texture",
     "vivarig track mouse_07 --data hull",
     "vivarig sync mouse_07 --write",

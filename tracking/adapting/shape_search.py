@@ -114,6 +114,7 @@ class Adaptation:
         }
 
 
+# Twelve parameters: a recording, a body, and keywords of what else is known of it.
 def adapt_shape(
     builtin: Subject,
     rig: Rig,
@@ -163,14 +164,11 @@ def adapt_shape(
         start, body = BodyShape.uniform(builtin.body, scale), scaled_subject(builtin, scale)
     if skirt is not None:
         begun = dressed(body, skirt)
-    fitted, held = _chosen(starts)
-    # Of a body that fits most frames more of them tell no more; cloth hides it in some, and then all are wanted.
-    badly = len(fitted) + len(held) < len(starts) if skirt is not None else len(fitted) < FEWEST or not held
-    if badly and set(more) - set(looks):
+    if _too_few(starts, skirt):
         others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
         looks |= others
         starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
-        fitted, held = _chosen(starts)
+    fitted, held = _chosen(starts)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
     nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown, skirt=skirt)
@@ -198,6 +196,17 @@ def adapt_shape(
     leads = {item.frame: item.lead for item in known}
     found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out, skirt)
+
+
+def _too_few(starts: dict[int, FrameFit], skirt: Skirt | None) -> bool:
+    """Return whether more frames are wanted.
+
+    Of a body that fits most frames more of them tell no more; cloth hides it in some, and then all are wanted.
+    """
+    fitted, held = _chosen(starts)
+    if skirt is not None:
+        return len(fitted) + len(held) < len(starts)
+    return len(fitted) < FEWEST or not held
 
 
 def _worn(
