@@ -37,7 +37,8 @@ from benchmarks.peers.running import run_peer
 from calibration.accuracy.measures import HeldOut, held_out_frames, measure
 from calibration.boards.session import open_session
 from calibration.boards.sightings import Sightings, merge_sightings
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.solving.rig_solver import SolveOptions, solve_rig, start_lenses

@@ -20,7 +20,8 @@ import h5py
 import numpy as np
 
 from benchmarks.crane.sequence import data_folder
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, load_rig, save_rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.hdf5_files import words_of

@@ -22,7 +22,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.cameras.camera import Camera, LensCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, load_rig
 from calibration.foundation.arrays import Bools, Floats
 from calibration.geometry.transforms import RigidTransform

@@ -22,7 +22,8 @@ import cv2
 import h5py
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.appearance import disc

@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks.measuring.reference_kernel import reference_kernel_s
 from benchmarks.peers.running import run_peer
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate, triangulate_linear
 from calibration.geometry.transforms import RigidTransform, vector_from_rotation

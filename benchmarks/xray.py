@@ -20,7 +20,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import load_rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.result_files import open_results

@@ -18,7 +18,8 @@ import cv2
 import numpy as np
 
 from calibration.boards.board import Board
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.cameras.ring import look_at, ring_rig
 from calibration.foundation.arrays import Floats

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.geometry.transforms import RigidTransform

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera, MatrixCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform

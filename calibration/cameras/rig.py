@@ -18,7 +18,8 @@ import tomli_w
 from numpy.typing import ArrayLike
 from scipy.linalg import rq
 
-from calibration.cameras.camera import KINDS, Camera, FisheyeLens, Lens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import KINDS, Camera, LensCamera, MatrixCamera
+from calibration.cameras.lens import FisheyeLens, Lens, PinholeLens
 from calibration.cameras.projection import project_points
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError, nearest

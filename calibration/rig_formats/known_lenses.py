@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.cameras.camera import FisheyeLens, Lens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens, Lens, PinholeLens
 from calibration.foundation.errors import InputError
 from calibration.rig_formats import read_rig, recognise
 from calibration.rig_formats.opencv_storage import looks_like_storage, read_storage

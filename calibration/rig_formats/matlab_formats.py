@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError

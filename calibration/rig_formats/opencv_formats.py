@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from calibration.cameras.camera import FisheyeLens, Lens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens, Lens, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError

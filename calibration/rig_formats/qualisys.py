@@ -11,7 +11,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE
 from calibration.foundation.errors import InputError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera, MatrixCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.rig import Rig, decompose_projection
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import LensCamera, MatrixCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import HUGE, Floats
 from calibration.foundation.errors import InputError

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.rig import Rig, load_rig, rig_from_table, save_rig
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
 from calibration.cameras.camera_row import (
     CENTRE,
     CX,
@@ -31,6 +31,7 @@ from calibration.cameras.camera_row import (
     TRANSLATION,
     TX,
 )
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.projection import project_point, undistort_pixels
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled

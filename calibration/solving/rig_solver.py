@@ -10,8 +10,9 @@ from calibration.boards.co_visibility import co_visibility, require_connected
 from calibration.boards.sightings import Sightings
 from calibration.bundle.adjustment import Bundle, BundleSolution, adjust, corner_noise, minimise
 from calibration.bundle.parameters import DISTORTIONS, Freedom, LensPrior, number_columns
-from calibration.cameras.camera import FisheyeLens, Lens, LensCamera
+from calibration.cameras.camera import LensCamera
 from calibration.cameras.camera_row import DISTORTION, FOCAL, FX, K1, K2, K3, LENS_PARAMETERS, PRINCIPAL_POINT
+from calibration.cameras.lens import FisheyeLens, Lens
 from calibration.cameras.rig import Rig, duplicate_cameras
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError

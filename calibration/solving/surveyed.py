@@ -15,7 +15,8 @@ import cv2
 import numpy as np
 from scipy.stats import chi2
 
-from calibration.cameras.camera import Lens, LensCamera
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import Lens
 from calibration.cameras.projection import undistort_pixels
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats

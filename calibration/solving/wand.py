@@ -15,8 +15,9 @@ import numpy as np
 from calibration.bundle.adjustment import Bundle, BundleSolution, adjust
 from calibration.bundle.equations import SHIFT
 from calibration.bundle.parameters import Freedom
-from calibration.cameras.camera import FisheyeLens, Lens, LensCamera
+from calibration.cameras.camera import LensCamera
 from calibration.cameras.camera_row import ROTATION, TRANSLATION
+from calibration.cameras.lens import FisheyeLens, Lens
 from calibration.cameras.projection import undistort_pixels
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate

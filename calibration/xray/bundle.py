@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.transforms import RigidTransform, cross_matrix, rotation_from_vector

@@ -12,7 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.foundation.arrays import HUGE, Bytes, Floats
 from calibration.foundation.damaged_files import guarded
 from calibration.foundation.errors import InputError, SolveError

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.spatial import cKDTree
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import SolveError

@@ -16,7 +16,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from calibration.cameras.camera import FisheyeLens, LensCamera
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError

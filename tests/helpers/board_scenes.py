@@ -8,7 +8,8 @@ import numpy as np
 
 from calibration.boards.board import Board
 from calibration.boards.sightings import Sightings
-from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector

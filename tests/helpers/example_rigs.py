@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera, MatrixCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 from example_rigs import looking_at_origin
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes
 from calibration.geometry.transforms import rotation_from_vector

@@ -15,7 +15,7 @@ from calibration.boards.detection import CameraDetections, grey
 from calibration.boards.frame_choice import FrameChoice, choose_frames, refuse_rolling_duplicates, sharp_views
 from calibration.boards.session import Session, open_session
 from calibration.boards.sightings import Sightings, merge_sightings
-from calibration.cameras.camera import Lens
+from calibration.cameras.lens import Lens
 from calibration.cameras.rig import rig_to_toml
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text

@@ -14,7 +14,8 @@ from calibration.boards.detection import CameraDetections
 from calibration.boards.frame_choice import choose_frames, sharp_views
 from calibration.boards.session import Session
 from calibration.boards.sightings import merge_sightings
-from calibration.cameras.camera import FisheyeLens, LensCamera
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens
 from calibration.foundation.files import write_text
 from calibration.rig_formats.opencv_storage import yaml_storage
 from calibration.solving.rig_solver import SolveOptions, rig_of_rows, start_lenses

@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 from example_rigs import one_of_each
 
-from calibration.cameras.camera import Camera, FisheyeLens, LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera, MatrixCamera
 from calibration.cameras.camera_row import (
     CENTRE,
     CENTRE_Z,
@@ -27,6 +27,7 @@ from calibration.cameras.camera_row import (
     SKEW,
     TRANSLATION,
 )
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.projection import project_into, project_point
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate

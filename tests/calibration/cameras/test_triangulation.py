@@ -7,7 +7,8 @@ import pytest
 from example_rigs import ring
 from scipy.optimize import least_squares
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import Reason, triangulate, triangulate_linear
 from calibration.foundation.errors import InputError

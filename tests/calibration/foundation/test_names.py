@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from example_rigs import ring
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import load_rig, rig_to_toml
 from calibration.foundation.errors import InputError
 from calibration.foundation.names import checked_label, checked_name, inside

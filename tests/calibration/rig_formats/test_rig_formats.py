@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from example_rigs import COEFFICIENTS, INTRINSICS, looking_at_origin, one_of_each, ring
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, load_rig, save_rig
 from calibration.foundation.errors import InputError
 from calibration.rig_formats import FORMATS, ReadOptions, losses, read_rig, recognise, write_rig

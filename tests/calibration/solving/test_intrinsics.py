@@ -8,8 +8,9 @@ from board_scenes import disturb, film, ring_rig, waved_board
 
 from calibration.boards.board import Board
 from calibration.bundle.parameters import Freedom
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
 from calibration.cameras.camera_row import FOCAL, FX, PRINCIPAL_POINT
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.errors import SolveError
 from calibration.solving.intrinsics import PINHOLE_LADDER, choose_lens, fit_lens, start_row

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from board_scenes import looking_at
 
-from calibration.cameras.camera import Lens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import Lens, PinholeLens
 from calibration.cameras.rig import Rig, load_rig, rig_to_toml
 from calibration.foundation.errors import InputError, SolveError
 from calibration.solving.survey_files import load_surveyed_scene

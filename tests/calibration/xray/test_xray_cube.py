@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.foundation.errors import InputError, SolveError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from calibration.xray.bundle import CubeObservations, _Problem, adjust_bundle

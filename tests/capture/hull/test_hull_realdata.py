@@ -11,7 +11,8 @@ import pytest
 import scipy.io
 import trimesh
 
-from calibration.cameras.camera import LensCamera, MatrixCamera, PinholeLens
+from calibration.cameras.camera import LensCamera, MatrixCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.hull import Hull, exact_hull, implicit_hull

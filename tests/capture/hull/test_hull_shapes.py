@@ -8,7 +8,8 @@ import trimesh
 from scipy.ndimage import gaussian_filter, maximum_filter, minimum_filter
 from skimage.measure import find_contours
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.hull import HullFlag, distance_image, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap

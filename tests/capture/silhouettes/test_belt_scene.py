@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from calibration.cameras.camera import Camera, LensCamera, PinholeLens
+from calibration.cameras.camera import Camera, LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.foundation.arrays import Bools, Bytes
 from calibration.geometry.transforms import RigidTransform

@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.hull.agreement import overlap

@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
 from calibration.cameras.camera_row import ROTATION, TRANSLATION
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
 from capture.silhouettes.views.lines_of_sight import Others, Scene, _distances, _projected, lines_that_meet

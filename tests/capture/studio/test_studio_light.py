@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from calibration.cameras.camera import FisheyeLens, LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import FisheyeLens, PinholeLens
 from calibration.cameras.ring import look_at
 from calibration.foundation.arrays import Floats, Singles
 from calibration.foundation.errors import InputError

@@ -11,7 +11,8 @@ import pytest
 
 from calibration.boards.board import Board
 from calibration.boards.session import open_session
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.cameras.ring import look_at, ring_rig
 from calibration.foundation.errors import InputError

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.ring import look_at
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError

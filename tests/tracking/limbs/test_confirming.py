@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from example_rigs import looking_at_origin
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from calibration.geometry.transforms import rotation_from_vector

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 from example_rigs import looking_at_origin
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from example_rigs import looking_at_origin
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError

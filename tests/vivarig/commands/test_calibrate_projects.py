@@ -13,7 +13,8 @@ from board_scenes import ring_rig, waved_board
 from calibration.boards.board import Board, save_boards
 from calibration.boards.printing import board_image
 from calibration.boards.session import open_session
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, load_rig
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform

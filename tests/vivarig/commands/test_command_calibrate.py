@@ -14,7 +14,8 @@ from board_scenes import CHARUCO, ring_rig, waved_board
 from calibration.boards.board import Board, load_boards, save_boards
 from calibration.boards.detection import detect_in_image
 from calibration.boards.printing import board_image
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, load_rig
 from calibration.geometry.transforms import RigidTransform
 from vivarig.cli import main

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform
 from capture.recordings.recording import Footage, Recording, save_recording

@@ -13,7 +13,8 @@ import pytest
 import tifffile
 from xmalab_example import write_xmalab_project
 
-from calibration.cameras.camera import LensCamera, PinholeLens
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.recordings.recording import load_recording
