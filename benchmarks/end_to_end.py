@@ -1,6 +1,6 @@
 """The whole pipeline, 640x480, from videos to report, on all cores of this machine.
 
-    python -m benchmarks.end_to_end [--frames 320] [--workers N] [--peers | --peers-alone]
+    python -m benchmarks.end_to_end [--frames 320] [--workers N] [--peers | --peers-alone | --timeline]
 
 The sample mouse is played there and back for longer recordings. A small run first fills the compiler's cache and is not
 counted. The same recording is then run at several lengths and with half of its cameras, and a straight line is fitted:
@@ -10,7 +10,9 @@ for which no hull is made. The shares are of the time spent by all workers. The 
 is also run by one worker, which says what the second one brings. Memory is what all processes together hold at once.
 The processor time per frame is what the estimate of docs/measured/speed-and-memory.md rests on. With ``--peers`` robust
 triangulation by aniposelib runs in its own environment on as many points a frame as we have markers; the network on a
-GPU that must find these points in the images is not counted. DANNCE needs a GPU: its line is quoted.
+GPU that must find these points in the images is not counted. DANNCE needs a GPU: its line is quoted. ``--timeline``
+runs the longest alone and prints which worker did what when, and the same by processor time, as cores of their own
+would have done it: for a busy machine.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ import numpy as np
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
 from benchmarks.measuring.reference_kernel import reference_kernel_s
+from benchmarks.measuring.timeline import TaskTime, WatchedWorkers, idle_share, laid_out, timeline
 from benchmarks.triangulation import PEER_ROBUST_POINTS, detections, peer_of, ring_rig
 from calibration.cameras.triangulation import triangulate
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
-from vivarig.pipeline.workers import LocalWorkers
 
 MARKERS = 56
 """Virtual markers of the mouse."""
@@ -45,7 +47,10 @@ LENGTH = 100
 
 @dataclass(frozen=True)
 class Timing:
-    """One run: its size, time by the clock, processor time and memory, and what its stages took."""
+    """One run: its size, time by the clock, processor time and memory, what its stages took, and its tasks.
+
+    ``quiet`` are the tasks laid out by their processor time.
+    """
 
     frames: int
     cameras: int
@@ -53,21 +58,37 @@ class Timing:
     cpu_seconds: float
     peak_rss_mb: float
     outcomes: list[StageOutcome]
+    tasks: list[TaskTime]
+    quiet: list[TaskTime]
 
 
 def timed_run(place: Path, frames: int, cameras: int, workers: int, until: str = "report") -> Timing:
     """Make a recording and run all stages on it, or those that one needs."""
     recording = cut_recording(place, frames=there_and_back(LENGTH, frames), cameras=cameras)
-    start = time.monotonic()
-    pool = LocalWorkers(workers)
+    pool = WatchedWorkers(workers)
     try:
         with watch_memory(lambda: pool.pids) as memory:
             outcomes = run_recording(recording, RunOptions(until), workers=pool, show=False)
-        seconds = time.monotonic() - start
+        seconds = time.monotonic() - pool.made
     finally:
         pool.shutdown()
     cpu = sum(outcome.cpu_seconds for outcome in outcomes)
-    return Timing(frames, cameras, seconds, cpu, memory.peak_mb, outcomes)
+    assert pool.job is not None
+    quiet = laid_out(pool.log, pool.job, workers)
+    return Timing(frames, cameras, seconds, cpu, memory.peak_mb, outcomes, pool.log, quiet)
+
+
+def print_timeline(run: Timing, workers: int) -> dict[str, float]:
+    """Print what was done when, by the clock and by processor time; return the time and what was idle of it."""
+    end = max(task.ended for task in run.quiet)
+    print("\n".join(["By the clock:", *timeline(run.tasks, workers, run.seconds)]))
+    print("\n".join(["By processor time, a core for each worker:", *timeline(run.quiet, workers, end)]))
+    return {
+        "seconds": run.seconds,
+        "idle_share": idle_share(run.tasks, workers, run.seconds),
+        "seconds_by_processor_time": end,
+        "idle_share_by_processor_time": idle_share(run.quiet, workers, end),
+    }
 
 
 def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
@@ -112,6 +133,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peers", action="store_true", help="run aniposelib beside it")
     parser.add_argument("--peers-alone", action="store_true", help="run aniposelib and nothing else")
+    parser.add_argument("--timeline", action="store_true", help="run the longest alone and print who did what when")
     args = parser.parse_args()
     if args.peers_alone:
         print(json.dumps(peers()))
@@ -119,6 +141,9 @@ def main() -> None:
     sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
         timed_run(Path(folder) / "warm", 6, 8, 1)
+        if args.timeline:
+            print(json.dumps(print_timeline(timed_run(Path(folder) / "r", *sizes[0], args.workers), args.workers)))
+            return
         runs = [timed_run(Path(folder) / f"r{k}", *size, args.workers) for k, size in enumerate(sizes)]
         bare = timed_run(Path(folder) / "bare", *sizes[0], args.workers, "skeleton")
         alone = timed_run(Path(folder) / "alone", *sizes[1], 1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bytes, Floats, Singles
+from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
@@ -140,6 +140,7 @@ def segment_recording(
     *,
     start: int = 0,
     stop: int | None = None,
+    only: Sequence[int] | None = None,
     models: Prepared | None = None,
     workers: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -151,6 +152,7 @@ def segment_recording(
         path: file to write; by default in the recording's results.
         options: model and clean-up.
         start, stop: recording frames to do; the file holds those only.
+        only: some of these frames, in order, where not all are wanted.
         models: of `learn_models`; None: made here, from the frames to do.
         workers: threads; the result does not depend on it.
         on_progress: called with (frames done, frames in all).
@@ -160,26 +162,28 @@ def segment_recording(
     last = total if stop is None else min(stop, total)
     if not 0 <= start < last:
         raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
+    rows = np.arange(last - start) if only is None else np.array(only, dtype=np.int64) - start
+    count = len(rows)
     names = tuple(source.footage.name for source in sources)
     rig = None if recording.rig is None else recording.rig.subset(names)
     target = recording.results / "silhouettes.h5" if path is None else Path(path)
-    brought = np.stack([_brought_flags(source.footage, start, last) for source in sources], axis=1)
+    brought = np.stack([_brought_flags(source.footage, start, last)[rows] for source in sources], axis=1)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         known = models or prepare_models(sources, start, last, chosen, rig, pool)
         if chosen.matte:
             _check_matte(recording, chosen, known.models, names)
         streams = [
-            _stream(source, model, start, last, known.belt(index))
+            _rows_of(_stream(source, model, start, last, known.belt(index)), rows)
             for index, (source, model) in enumerate(zip(sources, known.models, strict=True))
         ]
         sizes = [source.size for source in sources]
         cutter = _Cutter(sizes, streams, known, rig, chosen, pool)
-        report = _empty_report(names, known.models, last - start)
+        report = _empty_report(names, known.models, count)
         parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
-        with create_masks(target, names, sizes, last - start, parameters, matte=chosen.matte) as writer:
+        with create_masks(target, names, sizes, count, parameters, matte=chosen.matte) as writer:
             chunk = max(1, min(_CHUNK, _CHUNK_PX // sum(width * height for width, height in sizes)))
-            for first in range(0, last - start, chunk):
-                here = slice(first, min(first + chunk, last - start))
+            for first in range(0, count, chunk):
+                here = slice(first, min(first + chunk, count))
                 shares = cutter.cut(here.stop - first)
                 if rig is not None:  # before the views mend each other: `capture.camera_checks` judges by them
                     for name, corners in zip(names, pool.map(_outlines, shares, rig), strict=True):
@@ -189,7 +193,7 @@ def segment_recording(
                     share.flags |= told
                 _write(writer, first, shares, report, cutter)
                 if on_progress is not None:
-                    on_progress(here.stop, last - start)
+                    on_progress(here.stop, count)
     return report
 
 
@@ -265,6 +269,12 @@ def _stream(
         return
     for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey, ahead=False):
         yield image
+
+
+def _rows_of(stream: Iterator[Bytes | None], rows: Ints) -> Iterator[Bytes | None]:
+    """Yield some images of a stream, given by their numbers in it, in order."""
+    wanted = set(rows.tolist())
+    return (image for row, image in enumerate(stream) if row in wanted)
 
 
 def _parameters(

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from calibration.foundation.spans import Span
 
-__all__ = ["CHUNK", "HULL_SHARE", "LENGTH", "MARGIN", "chunk_spans", "cut"]
+__all__ = ["CHUNK", "HULL_SHARE", "LENGTH", "MARGIN", "chunk_spans", "cut", "spread"]
 
 LENGTH = 160
 """Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
@@ -32,6 +32,16 @@ def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
     count = max(-(-len(whole) // length), 2 if len(whole) >= _WORTH_TWO else 1)
     edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
     return tuple(Span(a, b) for a, b in pairwise(edges))
+
+
+def spread(span: Span, count: int) -> list[int]:
+    """Return up to ``count`` of the frames, the first and the last among them.
+
+    >>> spread(Span(10, 20), 4)
+    [10, 13, 16, 19]
+    """
+    few = min(len(span), count)
+    return sorted({span.first + (len(span) - 1) * k // max(few - 1, 1) for k in range(few)})
 
 
 def chunk_spans(frames: int, chunk: int | None = None) -> list[Span]:

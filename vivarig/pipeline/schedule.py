@@ -12,21 +12,25 @@ from typing import Any, Protocol
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
+from skeleton.bodies import BODIES
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN, chunk_spans
+from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
 from vivarig.pipeline import tasks
 from vivarig.pipeline.stages import STAGES, Stage
-from vivarig.stages.options import SilhouetteOptions, SkeletonOptions
+from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, TrackOptions
 
-__all__ = ["Node", "Workers", "nodes_of", "run_nodes"]
+__all__ = ["Node", "Waiting", "Workers", "nodes_of", "run_nodes"]
 
 #: Which ready task goes first: what others wait for longest.
 _ORDER = ("report", "skeleton", "track", "silhouettes", "hull")
-#: Models that must see every image once, in order: their silhouettes cannot be cut.
 _LOOKED_AT = 6
-"""Parts that the preparation of a stage waits for: an animal sits in one, walks in another."""
+"""Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
+#: Models that must see every image once, in order: their silhouettes cannot be cut.
 _IN_ORDER = ("mog2", "knn")
+_FIRST = ("prepare", PHASE)
+"""What the parts of a stage wait for."""
 _MANY = 400
 """Tasks of a long recording, at least."""
 
@@ -67,14 +71,16 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
     names = {stage.name for stage in wanted}
     nodes: list[Node] = []
     cut = [stage for stage in wanted if stage.phases and not _in_order(job, stage)]
+    cut_out = any(stage.name == "silhouettes" for stage in cut)
     for stage in wanted:
         if stage in cut:
-            nodes += _part_nodes(job, stage, threads)
+            nodes += _shared_nodes(job, stage, threads, cut_out=cut_out) if stage.shared else []
+            nodes += _part_nodes(job, stage)
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
             fitted = _skeleton_nodes(job, needs) if stage.name == "skeleton" else []
             nodes += [*fitted, Node((stage.name, "join", ""), (tasks.whole, job, stage.name), _keys(fitted) | needs)]
-    if any("silhouettes" in stage.needs for stage in cut) and not any(stage.name == "silhouettes" for stage in cut):
+    if any("silhouettes" in stage.needs for stage in cut) and not cut_out:
         before = frozenset({("silhouettes", "join", "")}) if "silhouettes" in names else frozenset()
         nodes += [
             Node(("silhouettes", "masks", str(span)), (tasks.extract, job, "silhouettes", span), before)
@@ -87,14 +93,41 @@ def _in_order(job: Job, stage: Stage) -> bool:
     return stage.name == "silhouettes" and job.options(SilhouetteOptions).model in _IN_ORDER
 
 
-def _part_nodes(job: Job, stage: Stage, threads: int) -> list[Node]:
+def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> list[Node]:
+    """Return the tasks that make what the parts of a stage share.
+
+    Where silhouettes are ``cut_out`` in this run, the frames that a preparation looks at are cut out first.
+    """
+    looked = _looked_at(job.spans("silhouettes"), job.spans(stage.name)) if _looks(job, stage) else ()
+    first = cut_out and bool(looked)
+    learnt = frozenset({("silhouettes", "prepare", "")})
+    nodes = [
+        Node(("silhouettes", PHASE, str(span)), (tasks.look, job, "silhouettes", span, len(looked)), learnt)
+        for span in looked
+        if first
+    ]
+    return [*nodes, _prepare_node(job, stage.name, threads, Looked(looked, first))]
+
+
+def _prepare_node(job: Job, stage: str, threads: int, looked: Looked) -> Node:
+    phase = PHASE if looked.first else "masks"
+    needs = frozenset(("silhouettes", phase, str(span)) for span in looked.spans)
+    return Node((stage, "prepare", ""), (tasks.prepare, job, stage, threads, looked), needs)
+
+
+def _looks(job: Job, stage: Stage) -> bool:
+    """Return whether the preparation of a stage looks at silhouettes: not where size and shape are known."""
+    if stage.name != "track":
+        return False
+    options = job.options(TrackOptions)
+    subject = options.subject or job.recording.subject
+    return options.scale is None or (options.adapt and str(subject) in BODIES)
+
+
+def _part_nodes(job: Job, stage: Stage) -> list[Node]:
     name, spans = stage.name, job.spans(stage.name)
     nodes = []
     masks = job.spans("silhouettes")
-    if stage.shared:
-        looked = _looked_at(masks, spans) if stage.needs else ()
-        needs = frozenset(("silhouettes", "masks", str(span)) for span in looked)
-        nodes.append(Node((name, "prepare", ""), (tasks.prepare, job, name, threads, looked), needs))
     for phase_index, phase in enumerate(stage.phases):
         for index, span in enumerate(spans):
             if phase_index == 0:
@@ -149,7 +182,7 @@ def _meeting(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
     return spans[first : bisect_left(spans, span.stop, key=lambda other: other.first)]
 
 
-class _Waiting:
+class Waiting:
     """Tasks that wait for others or for a worker, each looked at when it matters: an hour has tens of thousands."""
 
     def __init__(self, nodes: list[Node]) -> None:
@@ -192,7 +225,7 @@ class _Waiting:
         # What one worker must put together goes on beside the parts that many can do; of a short recording it is what
         # the others do while one of them makes the skeleton.
         alone = self._long and node.key[1] == "join"
-        heapq.heappush(self._ready, (not alone, _ORDER.index(node.key[0]), node.key[1] != "prepare", node.key, node))
+        heapq.heappush(self._ready, (not alone, _ORDER.index(node.key[0]), node.key[1] not in _FIRST, node.key, node))
 
 
 def run_nodes(
@@ -205,7 +238,7 @@ def run_nodes(
 
     A task that fails stops the rest: what runs is waited for, and its error is raised.
     """
-    waiting = _Waiting(nodes)
+    waiting = Waiting(nodes)
     running: dict[Future[Any], Node] = {}
     reports: dict[str, CommandReport] = {}
     failure: BaseException | None = None
@@ -224,7 +257,7 @@ def run_nodes(
                 continue
             answer: tasks.Done = future.result()
             if node.key[1] == "prepare" and answer.value is False:
-                again = _all_parts(node)
+                again = _looking_further(node)
                 if again is None:
                     failure = InputError(
                         "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
@@ -241,11 +274,10 @@ def run_nodes(
     return reports
 
 
-def _all_parts(node: Node) -> Node | None:
-    """Return a preparation that looks at all parts of the silhouettes, None if it already did."""
-    function, job, stage, threads, spans = node.call
+def _looking_further(node: Node) -> Node | None:
+    """Return a preparation that looks at more of the silhouettes, in the end at all; None if it already did."""
+    _, job, stage, threads, looked = node.call
     every = job.spans("silhouettes")
-    if spans == every:
-        return None
-    needs = frozenset(("silhouettes", "masks", str(span)) for span in every)
-    return Node(node.key, (function, job, stage, threads, every), needs)
+    if looked.first:
+        return _prepare_node(job, stage, threads, Looked(looked.spans))
+    return None if looked.spans == every else _prepare_node(job, stage, threads, Looked(every))

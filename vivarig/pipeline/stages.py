@@ -11,6 +11,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from capture.recordings.recording import Recording
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.first_looks import Looked
 from vivarig.jobs.job import Job
 from vivarig.stages.options import (
     STAGE_OPTIONS,
@@ -72,8 +73,8 @@ class CutStage(Protocol):
 class SharedStage(Protocol):
     """A stage whose parts share something."""
 
-    def prepare(self, job: Job, threads: int, spans: tuple[Span, ...]) -> object:
-        """Make what they share from some parts of the silhouettes; None if those show too little."""
+    def prepare(self, job: Job, threads: int, looked: Looked) -> object:
+        """Make what they share from some of the silhouettes; None if those show too little."""
         ...
 
 

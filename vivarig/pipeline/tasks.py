@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,20 +17,26 @@ from calibration.foundation.once import keeping
 from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 from vivarig.stages.options import SkeletonOptions
 
-__all__ = ["Done", "ahead", "extract", "join", "part", "prepare", "timed", "whole"]
+__all__ = ["Done", "ahead", "extract", "join", "look", "part", "prepare", "timed", "whole"]
 
 
 @dataclass(frozen=True)
 class Done:
-    """A task's answer, with the time and the processor time it took on its worker, s."""
+    """A task's answer, with the time and the processor time it took on its worker, s.
+
+    ``begun`` is when, by the clock that all processes of a machine share (`time.monotonic`), ``worker`` the process.
+    """
 
     value: Any
     seconds: float
     cpu_seconds: float
+    begun: float = 0.0
+    worker: int = 0
 
 
 def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -> Done:
@@ -49,21 +56,29 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
             value = function(job, stage, *arguments)
     finally:
         numba.set_num_threads(threads)
-    return Done(value, time.monotonic() - start, time.process_time() - cpu)
+    return Done(value, time.monotonic() - start, time.process_time() - cpu, start, os.getpid())
 
 
-def prepare(job: Job, stage: str, threads: int, spans: tuple[Span, ...]) -> bool:
-    """Make what the parts of a stage share, looking at some parts of the silhouettes; False if those are too few."""
+def prepare(job: Job, stage: str, threads: int, looked: Looked) -> bool:
+    """Make what the parts of a stage share, looking at some of the silhouettes; False if those are too few."""
     if job.is_prepared(stage):
         return True  # by a run before that was stopped; whether it is ours was checked at the start of this one
     # the steps come in the same order each time, so that their number tells which is which
     number = itertools.count()
-    looked = "all" if spans == job.spans("silhouettes") else f"{len(spans)}"
     with keeping(lambda name, make: job.once(stage, f"{looked} {next(number):04d} {name}", make)):
-        prepared = shared_stage(stage).prepare(job, threads, spans)
+        prepared = shared_stage(stage).prepare(job, threads, looked)
     if prepared is not None:
         job.keep(stage, prepared)
     return prepared is not None
+
+
+def look(job: Job, stage: str, span: Span, parts: int) -> None:
+    """Cut the frames out of a part of the silhouettes that are looked at first, where so many parts are."""
+    from vivarig.stages import silhouettes
+
+    if not job.is_prepared("track") and not job.is_done(stage, PHASE, span):
+        silhouettes.look(job, span, parts)
+        job.record(stage, PHASE, span)
 
 
 def part(job: Job, stage: str, phase: str, span: Span) -> None:

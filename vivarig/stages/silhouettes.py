@@ -24,11 +24,12 @@ from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
+from vivarig.jobs.first_looks import PHASE, Looked, look_frames
 from vivarig.jobs.job import Job
 from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
-__all__ = ["check_sheet", "extract", "join", "prepare", "run", "summary", "uneven_footage", "work"]
+__all__ = ["check_sheet", "extract", "join", "look", "prepare", "run", "summary", "uneven_footage", "work"]
 
 _SHEETS = (".png", ".jpg", ".jpeg")
 
@@ -71,7 +72,7 @@ def check_sheet(options: SilhouetteOptions) -> None:
         raise InputError(f"--sheet {options.sheet}: wanted a file name that ends in {', '.join(_SHEETS)}")
 
 
-def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
+def prepare(job: Job, threads: int, looked: Looked) -> object:
     """Learn the models."""
     return learn_models(job.recording, model_options(job.options(SilhouetteOptions)), workers=threads)
 
@@ -90,6 +91,17 @@ def work(job: Job, phase: str, span: Span) -> None:
             workers=1,
             on_progress=on_progress,
         )
+
+
+def look(job: Job, span: Span, parts: int) -> None:
+    """Cut out the frames of one part that are looked at before all others, where so many parts are."""
+    options = job.options(SilhouetteOptions)
+    frames = [options.start + frame for frame in look_frames(job, span, parts)]
+    path, settings = job.path("silhouettes", PHASE, span), model_options(options)
+    segment_recording(
+        job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
+        models=job.prepared("silhouettes"), workers=1,
+    )  # fmt: skip
 
 
 def extract(job: Job, span: Span) -> None:

@@ -6,7 +6,7 @@ A part that does not agree with a neighbour who fits better is tracked once more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import repeat
@@ -20,7 +20,6 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from calibration.foundation.spans import Span
-from capture.recordings.masks import mask_cameras
 from skeleton.bodies import BODIES
 from tracking.adapting.build_search import find_build
 from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver, usual_settings
@@ -52,7 +51,8 @@ from tracking.subjects.shape import builds
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
-from vivarig.jobs.cutting import MARGIN
+from vivarig.jobs.cutting import MARGIN, spread
+from vivarig.jobs.first_looks import Looked, look_frames, own_frames, shown_masks
 from vivarig.jobs.footage_images import cameras_of, first_cut, footage_of, grey_images_of
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.redrawing.learning import KnownOutlines, Masks, Redrawing, learn_outlines
@@ -64,7 +64,6 @@ from vivarig.stages.track_summary import summary
 
 __all__ = ["join", "prepare", "work"]
 
-_LOOKS = 12
 _BUILD_LOOKS = 4
 _SHAPE_LOOKS = 7
 _TRIED = 10
@@ -96,19 +95,19 @@ class _Prepared:
     outlines: KnownOutlines | None = None
 
 
-def prepare(job: Job, threads: int, spans: tuple[Span, ...]) -> object:
-    """Estimate the subject's size and shape from frames of the given parts; None where they show too little of it."""
+def prepare(job: Job, threads: int, looked: Looked) -> object:
+    """Estimate the subject's size and shape from some frames; None where they show too little of it."""
     options = job.options(TrackOptions)
     name = subject_name(job)
     known = options.scale is not None
     shaped = name in BODIES and options.adapt
     if known and not shaped:
         return _Prepared(options.scale or 1.0)
-    with PartMasks(job) as masks:
+    with shown_masks(job, looked) as masks:
         rig = _rig(job)
         subject = _with_points(load_subject(name, base=job.folder), job)
         look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
-        good = _seen_best([_own(job, span) for span in spans], look)
+        good = _seen_best(job, looked, look)
         if not good:
             return None
         if not shaped:
@@ -158,14 +157,16 @@ def _sought(prepared: _Prepared) -> tuple[Found, ...]:
     return tuple(one for one in prepared.found if np.isfinite(one.lead))
 
 
-def _seen_best(spans: Sequence[Span], look: Look) -> list[int]:
-    """Return about `_LOOKS` frames of some parts, those that most cameras see; none where no two cameras see any."""
+def _seen_best(job: Job, looked: Looked, look: Look) -> list[int]:
+    """Return about a dozen frames, those that most cameras see; none where no two cameras see any, or more is asked."""
     seen: dict[int, int] = {}
-    for span in spans:
-        some = {frame: look(frame).seen for frame in _spread(span, -(-_LOOKS // len(spans)))}
-        for frame in _spread(span, _TRIED):
+    for span in looked.spans:
+        some = {frame: look(frame).seen for frame in look_frames(job, span, len(looked.spans))}
+        for frame in spread(own_frames(job, span), _TRIED):
             if any(count >= 2 for count in some.values()):
                 break
+            if looked.first:
+                return []  # frames between may show it
             some[frame] = look(frame).seen
         seen |= some
     best = max(seen.values(), default=0)
@@ -254,7 +255,7 @@ def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
         if span.first <= known.frame < span.stop:
             return known.frame, known
     middle = (span.first + span.stop - 1) / 2
-    seen = {frame: look(frame).seen for frame in _spread(span, 24)}
+    seen = {frame: look(frame).seen for frame in spread(span, 24)}
     best = max(seen, key=lambda frame: (seen[frame], -abs(frame - middle)))
     return (best, None) if seen[best] >= 2 else None
 
@@ -354,25 +355,14 @@ def subject_name(job: Job) -> str:
     return str(name)
 
 
-def _own(job: Job, span: Span) -> Span:
-    """Return the frames of a silhouette part that are to be tracked."""
-    spans = job.spans("track")
-    return Span(max(span.first, spans[0].first), min(span.stop, spans[-1].stop))
-
-
 def _wide(job: Job, span: Span) -> Span:
     spans = job.spans("track")
     return span.widened(MARGIN, Span(spans[0].first, spans[-1].stop))
 
 
-def _spread(span: Span, count: int) -> list[int]:
-    if len(span) <= 0:
-        return []
-    return sorted({int(f) for f in np.linspace(span.first, span.stop - 1, min(len(span), count))})
-
-
 def _rig(job: Job) -> Rig:
-    names, _ = mask_cameras(job.path("silhouettes", "masks", job.spans("silhouettes")[0]))
+    """Return the cameras that have silhouettes."""
+    names = [job.recording.footage[index].name for index in job.recording.of_kind("light")]
     return job.recording.need_rig().subset(names)
 
 

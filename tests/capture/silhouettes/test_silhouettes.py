@@ -33,6 +33,7 @@ from capture.silhouettes.edges.graph_cut import least_cut
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 from capture.silhouettes.judging import mask_flags
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.segment import learn_models
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.views.consensus import consensus
@@ -136,6 +137,10 @@ def test_silhouettes_against_truth_and_hulls_from_them(
     first = file.read_bytes()
     segment_recording(recording, workers=3)
     assert file.read_bytes() == first  # whatever the number of workers
+    few = tmp_path / "few.h5"  # a frame is cut out as it is among the others
+    segment_recording(recording, few, models=learn_models(recording), start=1, stop=9, only=[1, 4, 5, 8])
+    for view in RIG:
+        np.testing.assert_array_equal(read_masks(few, view.name), read_masks(file, view.name, [1, 4, 5, 8]))
     hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullSettings(voxel_mm=6.0))
     ball = 4 / 3 * np.pi * RADIUS**3
     assert (hulls.volume > 0.95 * ball).all() and (hulls.volume < 1.6 * ball).all()

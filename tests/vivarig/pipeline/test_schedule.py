@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 from tracked_mouse import write_tracked_mouse
 
+from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from capture.recordings.recording import load_recording
 from vivarig.jobs import cutting
+from vivarig.jobs.first_looks import Looked, look_frames
 from vivarig.jobs.job import Job, StagePlan
+from vivarig.pipeline import tasks
 from vivarig.pipeline.schedule import Node, nodes_of, run_nodes
 from vivarig.pipeline.stages import run_whole
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline
-from vivarig.stages.options import SkeletonOptions
+from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, StageOptions, TrackOptions
 
 FRAMES = 40
 
@@ -98,3 +101,55 @@ def test_the_skeleton_of_a_long_recording_is_fitted_chunk_by_chunk_on_any_worker
     assert alone.keys() == in_tasks.keys()
     for name, values in alone.items():
         np.testing.assert_array_equal(in_tasks[name], values, err_msg=name)
+
+
+class TooLittle(Inline):
+    """Runs nothing; what the track's parts share is not found in the first ``count`` looks."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.left = count
+        self.looked: list[Looked] = []
+
+    def submit(self, function: Any, /, *args: Any, **named: Any) -> Any:
+        if args[0] is not tasks.prepare or args[2] != "track":
+            return super().submit(lambda: Done(None, 0.0, 0.0))
+        self.looked.append(args[-1])
+        self.left -= 1
+        return super().submit(lambda: Done(self.left < 0, 0.0, 0.0))
+
+
+def tracking_job(folder: Path, frames: int, track: TrackOptions) -> Job:
+    plans: dict[str, StageOptions] = {"silhouettes": SilhouetteOptions(), "track": track}
+    return Job(folder, Span(0, frames), {name: StagePlan(name, options, "") for name, options in plans.items()})
+
+
+def test_a_dozen_frames_are_cut_out_first_and_the_rest_beside_size_and_shape(job: Job) -> None:
+    long = tracking_job(job.folder, 2000, TrackOptions())
+    keys = order_of(nodes_of(long, ["silhouettes", "track"], 1))
+    looks = [key for key in keys if key[1] == "look"]
+    assert len(looks) == 6 and sum(len(look_frames(long, span, 6)) for span in long.spans("silhouettes")[:6]) == 12
+    assert keys[:8] == [("silhouettes", "prepare", ""), *looks, ("track", "prepare", "")]
+    # silhouettes that are there already are looked at as they are
+    assert not any(node.key[1] == "look" for node in nodes_of(long, ["track"], 1))
+    # a subject whose size and shape are given is not looked at
+    known = nodes_of(tracking_job(job.folder, 2000, TrackOptions(scale=1.0, adapt=False)), ["silhouettes", "track"], 1)
+    assert not any(node.key[1] == "look" for node in known)
+    assert next(node.needs for node in known if node.key == ("track", "prepare", "")) == frozenset()
+
+
+@pytest.mark.parametrize("frames", [200, 2000])
+def test_where_the_first_frames_show_too_little_more_is_looked_at(job: Job, frames: int) -> None:
+    long = tracking_job(job.folder, frames, TrackOptions())
+    every = long.spans("silhouettes")
+    workers = TooLittle(1)
+    came: list[tuple[str, str, str]] = []
+    run_nodes(nodes_of(long, ["silhouettes", "track"], 1), workers, lambda node, answer: came.append(node.key))
+    assert [looked.first for looked in workers.looked] == [True, False]
+    assert workers.looked[0].spans == workers.looked[1].spans
+    parts = {("silhouettes", "masks", str(span)) for span in workers.looked[1].spans}
+    assert parts <= set(came[: came.index(("track", "prepare", ""))])
+    workers = TooLittle(9)
+    with pytest.raises(InputError, match="no frame has a silhouette in two cameras"):
+        run_nodes(nodes_of(long, ["silhouettes", "track"], 1), workers, lambda node, answer: None)
+    assert workers.looked[-1].spans == every and len(workers.looked) == (3 if len(every) > 6 else 2)
