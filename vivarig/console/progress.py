@@ -19,7 +19,15 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["PlainLines", "StagesDisplay", "progress", "progress_callback", "relay_progress", "silence_progress"]
+__all__ = [
+    "PlainLines",
+    "StagesDisplay",
+    "in_passes",
+    "progress",
+    "progress_callback",
+    "relay_progress",
+    "silence_progress",
+]
 
 T = TypeVar("T")
 
@@ -102,6 +110,20 @@ def progress_callback(label: str) -> Iterator[Callable[[int, int], None]]:
                 lines.update(label, done, total)
 
         yield update
+
+
+def in_passes(
+    on_progress: Callable[[int, int], None], frames: int, passes: int
+) -> tuple[Callable[[int, int], None], ...]:
+    """Return a listener (done, total) for each of some passes over the same frames, each a share of them.
+
+    What is done beyond the frames, at a part's ends, does not count.
+    """
+
+    def one(number: int) -> Callable[[int, int], None]:
+        return lambda done, total: on_progress(frames * (number * total + done) // (passes * max(total, 1)), frames)
+
+    return tuple(one(number) for number in range(passes))
 
 
 class StagesDisplay:

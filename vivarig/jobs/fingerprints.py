@@ -25,6 +25,8 @@ from vivarig.version import __version__
 
 __all__ = ["Ledger", "digest_of_inputs", "digest_of_more", "digest_of_words"]
 
+_BESIDE = {"track": ("redrawn.h5",)}
+"""Stage -> further files in ``results/`` that it may make; without them, or with harmed ones, it is not done."""
 _READ_AT_ONCE = 8
 """Videos that are read at a time."""
 
@@ -104,13 +106,13 @@ class Ledger:
         entry = self._entries.get(stage, {})
         if entry.get("rests_on") != rests_on or not output.is_file():
             return False
-        return entry.get("made") == digest_of_result(output)
+        return bool(entry.get("made") == self._made(stage, output))
 
     def is_damaged(self, stage: str, rests_on: str, output: Path) -> bool:
         """Return whether ``output`` was made from the same inputs but is no longer what was made."""
         entry = self._entries.get(stage, {})
         same = entry.get("rests_on") == rests_on and output.is_file()
-        return same and entry.get("made") != digest_of_result(output)
+        return same and entry.get("made") != self._made(stage, output)
 
     def reason(self, stage: str) -> str:
         """Return which quality threshold the kept result of ``stage`` missed; empty where it missed none."""
@@ -146,7 +148,7 @@ class Ledger:
     ) -> None:
         """Note that ``stage`` made ``output``, with which options, and which quality threshold it missed, if any."""
         self._entries[stage] = {
-            "rests_on": rests_on, "made": digest_of_result(output), "reason": reason, "given": dict(given or {}),
+            "rests_on": rests_on, "made": self._made(stage, output), "reason": reason, "given": dict(given or {}),
         }  # fmt: skip
         self._write()
 
@@ -159,6 +161,11 @@ class Ledger:
         """Note that edits were laid over the results."""
         self._entries["edits"] = {"rests_on": rests_on, "made": made}
         self._write()
+
+    def _made(self, stage: str, output: Path) -> str:
+        """Return a digest of a result, with what its stage may have made beside it."""
+        beside = (self._path.with_name(name) for name in _BESIDE.get(stage, ()))
+        return " ".join(digest_of_result(path) for path in (output, *beside) if path == output or path.is_file())
 
     def _write(self) -> None:
         write_text(self._path, json.dumps(self._entries, indent=1, sort_keys=True) + "\n")

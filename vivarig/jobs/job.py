@@ -98,6 +98,11 @@ class Job:
         """Return the file of one part."""
         return self.parts / stage / f"{phase}-{span}.h5"
 
+    def beside(self, stage: str, phase: str, span: Span, what: str) -> Path:
+        """Return a second file of one part; it is made, checked and removed with the first."""
+        path = self.path(stage, phase, span)
+        return path.with_name(f"{path.stem}+{what}{path.suffix}")
+
     def is_done(self, stage: str, phase: str, span: Span) -> bool:
         """Return whether a part is there, unharmed, and rests on the same inputs."""
         path = self.path(stage, phase, span)
@@ -107,14 +112,23 @@ class Job:
             return False
         if not isinstance(note, dict) or note.get("rests_on") != self._rests_on(stage):
             return False
-        made = digest_of_path(path) if path.is_file() else "nothing"
-        return bool(note.get("made") == made)
+        return bool(note.get("made") == self._made(path))
 
     def record(self, stage: str, phase: str, span: Span) -> None:
         """Note that a part is done; one that leaves no file had nothing to do."""
         path = self.path(stage, phase, span)
-        made = digest_of_path(path) if path.is_file() else "nothing"
-        write_text(path.with_suffix(".json"), json.dumps({"rests_on": self._rests_on(stage), "made": made}))
+        note = {"rests_on": self._rests_on(stage), "made": self._made(path)}
+        write_text(path.with_suffix(".json"), json.dumps(note))
+
+    def remove(self, stage: str, phase: str, span: Span) -> None:
+        """Remove what a part left, to make it again."""
+        path = self.path(stage, phase, span)
+        for file in (path, *_beside(path)):
+            file.unlink(missing_ok=True)
+
+    def _made(self, path: Path) -> str:
+        """Return a digest of a part's files, "nothing" where there is none."""
+        return " ".join(digest_of_path(file) for file in (path, *_beside(path)) if file.is_file()) or "nothing"
 
     def _rests_on(self, stage: str) -> str:
         return self.plans[stage].rests_on if stage in self.plans else ""
@@ -155,6 +169,11 @@ class Job:
             shutil.rmtree(self.parts / stage, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.parts.rmdir()
+
+
+def _beside(path: Path) -> list[Path]:
+    """Return the further files of a part (`Job.beside`)."""
+    return sorted(path.parent.glob(f"{path.stem}+*{path.suffix}"))
 
 
 def span_of(words: str, whole: Span) -> Span:

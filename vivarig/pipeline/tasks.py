@@ -85,7 +85,7 @@ def part(job: Job, stage: str, phase: str, span: Span) -> None:
     """Do one part of a stage, unless it is done."""
     path = job.path(stage, phase, span)
     if not job.is_done(stage, phase, span):
-        path.unlink(missing_ok=True)
+        job.remove(stage, phase, span)
         cut_stage(stage).work(job, phase, span)
         job.record(stage, phase, span)
     elif path.is_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ FILE = "redrawn.h5"
 
 def redrawn_file(job: Job, span: Span) -> Path:
     """Return where a part's silhouettes are kept that were drawn again; also those of the frames beyond its ends."""
-    return job.path("track", "redrawn", span)
+    return job.beside("track", "track", span, "redrawn")
 
 
 def found_again(
@@ -44,7 +44,14 @@ def found_again(
 
 
 def draw_part(
-    path: Path, redrawing: Redrawing, footage: Sequence[Footage], masks: Masks, rig: Rig, track: Track, at: Span
+    path: Path,
+    redrawing: Redrawing,
+    footage: Sequence[Footage],
+    masks: Masks,
+    rig: Rig,
+    track: Track,
+    at: Span,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Draw the silhouettes of the frames ``at`` again by their track; those that are not tracked stay as they are."""
     names = tuple(rig.names)
@@ -60,6 +67,7 @@ def draw_part(
             for name, mask in zip(names, seen, strict=True):
                 flag = np.array([0 if mask.any() else int(MaskFlag.EMPTY)], np.uint16)
                 writer.write(name, row, np.packbits(mask, axis=-1)[None], np.full(1, np.nan, np.float32), flag)
+            on_progress(row + 1, len(at))
 
 
 @contextlib.contextmanager

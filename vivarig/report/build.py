@@ -12,7 +12,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.files import write_text
 from calibration.foundation.trust import Trust
 from capture.hull.result import flag_words
-from capture.recordings.masks import MaskFlag
+from capture.recordings.masks import MaskFlag, read_masks
 from capture.recordings.recording import Recording
 from skeleton.analysis.cycles import CycleCurve, cycles_table
 from skeleton.analysis.scoring import JointScores, score_joints
@@ -36,6 +36,8 @@ __all__ = ["build_report"]
 
 _WORST = 4
 _WORST_VIEWS = 4
+_REDRAWN_LOOKS = 24
+"""Frames among which the one is looked for whose silhouettes changed most."""
 _LOOKED_AT = 5_000
 """Frames, at least, that the median of the joints' sigma is taken over."""
 
@@ -210,10 +212,7 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with template outline and skeleton")
-    outlines = findings.track.parameters.get("outlines")
-    if outlines:
-        words = outline_words(outlines)
-        page.note(f"{words[0].upper()}{words[1:]}.")
+    _outlines_told(page, findings)
     if findings.track.overlap is not None:
         page.note(
             "Overlap of the template's outline with the silhouette, by camera: a view that stands apart is suspect."
@@ -222,13 +221,44 @@ def _tracking_section(page: Page, findings: Findings) -> None:
     per_frame = findings.track.agreement
     worst = _worst_frames(per_frame, _has_images(findings))
     page.note(
-        "Worst frames, by agreement of the template with the silhouettes (green): "
+        "Worst frames, by agreement of the template with the silhouettes (green"
+        + ("; white where they were drawn again): " if findings.redrawn is not None else "): ")
         + ", ".join(f"{frame} (IoU {per_frame[frame]:.3f}, {_trust_words(findings, frame)})" for frame in worst)
         + ("." if len(_cameras(findings)) <= _WORST_VIEWS else f". Shown: the first {_WORST_VIEWS} cameras.")
     )
     few = _cameras(findings)[:_WORST_VIEWS]
-    sheet = contact_sheet(findings, few, worst, ("silhouette", "template", "skeleton"), near=True)
+    sheet = contact_sheet(findings, few, worst, ("silhouette", "redrawn", "template", "skeleton"), near=True)
     page.picture(data_uri(sheet), "worst frames")
+
+
+def _outlines_told(page: Page, findings: Findings) -> None:
+    """Say whether the silhouettes were drawn again, and show what that changed where it changed most."""
+    outlines = None if findings.track is None else findings.track.parameters.get("outlines")
+    if not outlines:
+        return
+    words = outline_words(outlines)
+    page.note(f"{words[0].upper()}{words[1:]}.")
+    if findings.redrawn is None or findings.silhouettes is None:
+        return
+    names = findings.silhouettes.names
+    looked = np.linspace(0, findings.frames - 1, min(findings.frames, _REDRAWN_LOOKS)).astype(int)
+    changed = [
+        sum(int(np.logical_xor(*_before_and_after(findings, name, int(frame))).sum()) for name in names)
+        for frame in looked
+    ]
+    frame = int(looked[int(np.argmax(changed))])
+    page.note(
+        f"Frame {frame}, where that changed most of {len(looked)} frames looked at. Green: as cut out; white: "
+        "the outline as drawn again, which the track lies on; red: taken off; blue: added."
+    )
+    sheet = contact_sheet(findings, names, [frame], ("silhouette", "redrawn"), near=True)
+    page.picture(data_uri(sheet), f"silhouettes before and after they were drawn again, frame {frame}")
+
+
+def _before_and_after(findings: Findings, camera: str, frame: int) -> tuple[Bools, Bools]:
+    assert findings.silhouettes is not None and findings.redrawn is not None
+    before, after = (read_masks(path, camera, frame)[0] for path in (findings.silhouettes.path, findings.redrawn))
+    return before, after
 
 
 def _overlap_rows(findings: Findings, overlap: Floats) -> list[tuple[str, str, str]]:

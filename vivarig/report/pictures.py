@@ -23,6 +23,7 @@ from vivarig.results.findings import Findings, SkeletonFindings
 __all__ = ["contact_sheet", "data_uri", "draw_outline", "overlay", "shaded", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE = (80, 200, 80), (200, 160, 60), (60, 160, 255)
+REDRAWN, TAKEN_OFF, ADDED = (255, 255, 255), (60, 60, 230), (230, 120, 40)
 RIM = (60, 60, 60)
 BONES = ((255, 255, 255), (0, 140, 255), (40, 40, 225))
 """Colour of a bone by the trust of its worse end, BGR: white, orange, red."""
@@ -98,7 +99,10 @@ def stick_figure(image: Bytes, camera: Camera, skeleton: SkeletonFindings, frame
 
 
 def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) -> Bytes | None:
-    """Return a camera's image with what is asked for drawn over it: silhouette, hull, template (surface), skeleton."""
+    """Return a camera's image with what is asked for drawn over it.
+
+    That is any of silhouette (as cut out), redrawn (what drawing it again changed), hull, template (surface), skeleton.
+    """
     image = _image_at(findings, camera, frame)
     rig = findings.recording.rig
     if image is None:
@@ -108,6 +112,8 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
         mask = read_masks(findings.silhouettes.path, camera, frame)[0]
         image[mask] = (0.6 * image[mask] + 0.4 * np.array(SILHOUETTE)).astype(np.uint8)
         draw_outline(image, mask, SILHOUETTE)
+        if "redrawn" in what and findings.redrawn is not None:
+            _changes(image, mask, read_masks(findings.redrawn, camera, frame)[0])
     if rig is None:
         return image
     view = rig[camera]
@@ -124,6 +130,13 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
     if "skeleton" in what and findings.skeleton is not None and frame < len(findings.skeleton.positions):
         stick_figure(image, view, findings.skeleton, frame)
     return image
+
+
+def _changes(image: Bytes, before: Bools, after: Bools) -> None:
+    """Tint what was taken off a silhouette and what was added, and draw its new outline."""
+    for changed, colour in ((before & ~after, TAKEN_OFF), (after & ~before, ADDED)):
+        image[changed] = (0.4 * image[changed] + 0.6 * np.array(colour)).astype(np.uint8)
+    draw_outline(image, after, REDRAWN)
 
 
 def shaded(image: Bytes, camera: Camera, vertices: Floats, faces: NDArray[np.int32]) -> None:

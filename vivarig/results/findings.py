@@ -155,7 +155,8 @@ class Beads:
 class Findings:
     """Everything that is there; None where a stage has not run.
 
-    ``recording`` begins at the frame that the results begin at, ``first`` of the recording on disk.
+    ``recording`` begins at the frame that the results begin at, ``first`` of the recording on disk. ``redrawn`` is the
+    file of the silhouettes that were drawn again with the template's help, which the track lies on.
     """
 
     recording: Recording
@@ -165,6 +166,7 @@ class Findings:
     track: TrackFindings | None
     skeleton: SkeletonFindings | None
     beads: Beads | None
+    redrawn: Path | None = None
 
     @property
     def frames(self) -> int:
@@ -194,6 +196,7 @@ def load_findings(recording: Recording) -> Findings:
         load_track(place / "track.h5") if there("track.h5") else None,
         _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
         _beads(place / "beads.h5") if there("beads.h5") else None,
+        place / "redrawn.h5" if there("redrawn.h5") and there("track.h5") else None,
     )
     _check_lengths(findings)
     return _renamed(findings, load_edits(edits_file(recording.folder)))

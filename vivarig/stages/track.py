@@ -49,7 +49,7 @@ from tracking.sequence.trust import AMBIGUOUS, plausible_size
 from tracking.subjects.garments import WEARERS
 from tracking.subjects.shape import builds
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
-from vivarig.console.progress import progress_callback
+from vivarig.console.progress import in_passes, progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN, spread
 from vivarig.jobs.first_looks import Looked, look_frames, own_frames, shown_masks
@@ -183,9 +183,14 @@ def work(job: Job, phase: str, span: Span) -> None:
     if phase == "mend":
         _mend(job, span)
         return
+    with progress_callback(f"track {span}") as on_progress:
+        _track(job, span, on_progress)
+
+
+def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> None:
+    """Track one part; where its silhouettes are drawn again by that, track it on those."""
     options = job.options(TrackOptions)
     wide = _wide(job, span)
-    redrawn_file(job, span).unlink(missing_ok=True)  # of a run with other options that was stopped
     with PartMasks(job) as masks:
         rig = _rig(job)
         look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
@@ -205,30 +210,33 @@ def work(job: Job, phase: str, span: Span) -> None:
             if wide.first <= one.frame < wide.stop and one.frame != frame
         }
         guess = None if known is None else (known.pose, known.latent)
-        outlines = job.prepared("track").outlines
-        with progress_callback(f"track {span}") as on_progress:
-            track = tracker.track(
-                lambda row: look(wide.first + row),
-                len(wide),
-                start=frame - wide.first,
-                guess=guess,
-                others=others,
-                texture=_texture(job, masks, rig, wide),
-                on_progress=on_progress,
-            )
+        outlines: KnownOutlines | None = job.prepared("track").outlines
+        draws = outlines is not None and outlines.helps
+        passes = in_passes(on_progress, len(span), 3 if draws else 1)
+        track = tracker.track(
+            lambda row: look(wide.first + row),
+            len(wide),
+            start=frame - wide.first,
+            guess=guess,
+            others=others,
+            texture=_texture(job, masks, rig, wide),
+            on_progress=passes[0],
+        )
         if outlines is not None and outlines.helps:
             redrawing = Redrawing(outlines, solver, rig)
-            draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide)
+            draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide, passes[1])
     with part_masks(job, span, wide) as masks:
-        if outlines is not None and outlines.helps:
-            track = _once_more(job, track, masks, rig, wide, frame - wide.first)
+        if draws:
+            track = _once_more(job, track, masks, rig, wide, frame - wide.first, passes[2])
         if known is not None:
             track = replace(track, lead=known.lead)
         track = _with_feet(job, track, masks, solver, rig, wide)
-    _write(job, job.path("track", phase, span), track, subject, solver)
+    _write(job, job.path("track", "track", span), track, subject, solver)
 
 
-def _once_more(job: Job, track: Track, masks: Masks, rig: Rig, wide: Span, start: int) -> Track:
+def _once_more(
+    job: Job, track: Track, masks: Masks, rig: Rig, wide: Span, start: int, on_progress: Callable[[int, int], None]
+) -> Track:
     """Return the track of a part on silhouettes that were drawn again, from where it was in the frame to start at."""
     options = job.options(TrackOptions)
     look = _Looks(masks, rig, _marked(job), hull=options.data != DATA[0])
@@ -239,6 +247,7 @@ def _once_more(job: Job, track: Track, masks: Masks, rig: Rig, wide: Span, start
         start=start,
         guess=guess if np.isfinite(track.centres[start]).all() else None,
         texture=_texture(job, masks, rig, wide),
+        on_progress=on_progress,
     )
 
 

@@ -97,7 +97,7 @@ def track_again(
             cut = LikeliestMasks(stack.enter_context(open_results(silhouettes, stage=STAGE)))
             masks: _Masks = cut
             redrawn = target.with_name(REDRAWN)
-            if (old.parameters.get("outlines") or {}).get("redrawn") and redrawn.is_file():
+            if (old.parameters.get("outlines") or {}).get("redrawn"):
                 masks = _beside(cut, LikeliestMasks(stack.enter_context(open_results(redrawn, stage=STAGE))), touched)
             again = _Again(recording, old, masks, mask_cameras(silhouettes)[0], first)
             unit = again.solver.unit

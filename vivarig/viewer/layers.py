@@ -105,10 +105,13 @@ class Layers:
             self.handles[key] = make()
 
     def _cameras(self, frame: int) -> None:
+        """Draw the cameras, and in them their images, bare or with silhouettes and what drawing those again changed."""
+        what = ("silhouette", "redrawn") if self._on("silhouettes") else ()
+        shown = self._on("images") or bool(what)
         for key, handle in self.handles.items():
             if key.startswith("camera/"):
                 handle.visible = self._on("cameras")
-                image = overlay(self.findings, key.removeprefix("camera/"), frame, ()) if self._on("images") else None
+                image = overlay(self.findings, key.removeprefix("camera/"), frame, what) if shown else None
                 handle.image = None if image is None else image[::2, ::2, ::-1]
 
     def _hull(self, frame: int) -> None:

@@ -20,8 +20,8 @@ from vivarig.viewer.layers import MM, Layers
 
 __all__ = ["Viewer"]
 
-_LAYERS = ("cameras", "images", "hull", "template", "skeleton", "names", "markers", "beads")
-_OFF = ("hull", "images", "names")
+_LAYERS = ("cameras", "images", "silhouettes", "hull", "template", "skeleton", "names", "markers", "beads")
+_OFF = ("hull", "images", "silhouettes", "names")
 _NEAR = 0.015
 """How far beside a ray a point is still meant, as a share of its distance."""
 _LINE = np.array([(196, 215, 183), (41, 180, 240), (43, 57, 192)], np.uint8)

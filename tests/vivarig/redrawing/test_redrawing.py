@@ -125,6 +125,7 @@ def test_parts_are_drawn_and_put_together(stooled: Stooled, known: KnownOutlines
         SimpleNamespace(
             recording=recording, whole=Span(0, 5), spans=lambda stage: spans,
             path=lambda stage, phase, span: tmp_path / stage / f"{phase}-{span}.h5",
+            beside=lambda stage, phase, span, what: tmp_path / stage / f"{phase}-{span}+{what}.h5",
         ),
     )  # fmt: skip
     recording.results.mkdir()
