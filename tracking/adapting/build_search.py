@@ -23,7 +23,7 @@ from tracking.subjects.shape import BodyShape, builds
 from tracking.subjects.shaped import Shaper
 from tracking.subjects.subject import Subject
 
-__all__ = ["Build", "find_build"]
+__all__ = ["FITS", "Build", "find_build"]
 
 FITS = 0.88
 """Overlap from which on a build needs no rival. The sample mouse reaches it with its own build at the right size."""

@@ -21,7 +21,7 @@ from vivarig.jobs.footage_images import image_at, images_of
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.redrawing.learning import Masks, Redrawing
 
-__all__ = ["FILE", "draw_part", "found_again", "join_parts", "part_masks", "redrawn_file"]
+__all__ = ["FILE", "draw_part", "found_again", "join_parts", "part_masks", "redrawn_file", "written_masks"]
 
 FILE = "redrawn.h5"
 
@@ -55,19 +55,30 @@ def draw_part(
 ) -> None:
     """Draw the silhouettes of the frames ``at`` again by their track; those that are not tracked stay as they are."""
     names = tuple(rig.names)
-    sizes = [camera.size for camera in rig.cameras]
     streams = zip(*(images_of(one, at.first, at.stop) for one in footage), strict=True)
-    with create_masks(path, names, sizes, len(at), {"start": at.first}) as writer:
+    with written_masks(path, rig, at) as write:
         for row, images in enumerate(streams):
             seen = masks(names, at.first + row)
             if np.isfinite(track.centres[row]).all():
                 pose = QuadPose(track.rotations[row], track.centres[row])
                 here = Found(at.first + row, pose, track.latent[row], np.nan)
                 seen = redrawing.views(here.frame, images, seen, here)
-            for name, mask in zip(names, seen, strict=True):
+            write(row, seen)
+            on_progress(row + 1, len(at))
+
+
+@contextlib.contextmanager
+def written_masks(path: Path, rig: Rig, at: Span) -> Iterator[Callable[[int, Sequence[Bools]], None]]:
+    """Yield a function that writes one row of the silhouettes of the frames ``at``; the file is there at the end."""
+    names, sizes = tuple(rig.names), [camera.size for camera in rig.cameras]
+    with create_masks(path, names, sizes, len(at), {"start": at.first}) as writer:
+
+        def write(row: int, masks: Sequence[Bools]) -> None:
+            for name, mask in zip(names, masks, strict=True):
                 flag = np.array([0 if mask.any() else int(MaskFlag.EMPTY)], np.uint16)
                 writer.write(name, row, np.packbits(mask, axis=-1)[None], np.full(1, np.nan, np.float32), flag)
-            on_progress(row + 1, len(at))
+
+        yield write
 
 
 @contextlib.contextmanager

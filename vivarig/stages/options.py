@@ -208,8 +208,9 @@ class TrackOptions(StageOptions):
     )
     redraw: bool = option(
         True,
-        "keep the silhouettes as they were cut out; by default they are drawn again with the help of the template and "
-        "of its colours where cameras that had no part in it agree with them better then (results/redrawn.h5)",
+        "keep the silhouettes as they were cut out; by default things that stand still in them are taken off where the "
+        "body fits much better without, and they are drawn again with the help of the template and of its colours "
+        "where cameras that had no part in it agree with them better then (results/redrawn.h5)",
     )
 
 

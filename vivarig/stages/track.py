@@ -6,7 +6,7 @@ A part that does not agree with a neighbour who fits better is tracked once more
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import repeat
@@ -21,7 +21,7 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from calibration.foundation.spans import Span
 from skeleton.bodies import BODIES
-from tracking.adapting.build_search import find_build
+from tracking.adapting.build_search import FITS, Build, find_build
 from tracking.adapting.scale_search import Found, find_scale_and_poses, make_solver, usual_settings
 from tracking.adapting.shape_search import Adaptation, adapt_shape
 from tracking.fitting.settings import Settings
@@ -55,6 +55,7 @@ from vivarig.jobs.cutting import MARGIN, spread
 from vivarig.jobs.first_looks import Looked, look_frames, own_frames, shown_masks
 from vivarig.jobs.footage_images import cameras_of, first_cut, footage_of, grey_images_of
 from vivarig.jobs.job import Job, PartMasks
+from vivarig.redrawing.clearing import ClearedMasks, Things, clear_part, parts_the_subject, things_that_stand
 from vivarig.redrawing.learning import KnownOutlines, Masks, Redrawing, learn_outlines
 from vivarig.redrawing.parts import draw_part, found_again, join_parts, part_masks, redrawn_file
 from vivarig.stages.feet_in_images import KnownFeet, learn_feet, with_feet
@@ -86,6 +87,7 @@ class _Prepared:
         adaptation: its lengths and girths, if they were looked for.
         feet: what a rodent's feet look like, where silhouettes lack them.
         outlines: what helps to draw the silhouettes again, and whether it does; None where that is not wanted.
+        things: that stand still in the silhouettes and are taken off; () for none.
     """
 
     scale: float
@@ -93,6 +95,7 @@ class _Prepared:
     adaptation: Adaptation | None = None
     feet: KnownFeet | None = None
     outlines: KnownOutlines | None = None
+    things: Things = ()
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:
@@ -103,10 +106,10 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
     shaped = name in BODIES and options.adapt
     if known and not shaped:
         return _Prepared(options.scale or 1.0)
-    with shown_masks(job, looked) as masks:
+    with shown_masks(job, looked) as cut:
         rig = _rig(job)
         subject = _with_points(load_subject(name, base=job.folder), job)
-        look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
+        look = _Looks(cut, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
         good = _seen_best(job, looked, look)
         if not good:
             return None
@@ -115,7 +118,11 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
             return _Prepared(scale, tuple(at))
         several = len(builds(subject.body)) > 1
         first = _some(good, _BUILD_LOOKS if several else 2)
-        build = None if known else find_build(subject, rig, look, first, up=_UP, more=_some(good, _BUILD_LOOKS))
+        find = partial(find_build, subject, rig, frames=first, up=_UP, more=_some(good, _BUILD_LOOKS))
+        build, things = (None, ()) if known else _parted(job, rig, cut, good, find(look), find)
+        footage = cameras_of(job, rig)
+        masks: Masks = ClearedMasks(cut, things, footage) if things else cut
+        look = _Looks(masks, rig, _marked(job), hull=options.data != DATA[0]) if things else look
         adapt = partial(
             adapt_shape,
             subject,
@@ -132,7 +139,6 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
         prepared = _adapted(adapt(look, _some(good, _SHAPE_LOOKS), more=more))
         if not options.texture:
             return prepared
-        footage = cameras_of(job, rig)
         if options.redraw:
             _, solver = _solver_of(job, rig, prepared)
             outlines = once("outlines", partial(learn_outlines, footage, masks, rig, solver, prepared.found))
@@ -140,12 +146,31 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
                 again = found_again(Redrawing(outlines, solver, rig), footage, masks, rig, prepared.found)
                 look = _Looks(again, rig, _marked(job), hull=options.data != DATA[0])
                 frames = [one.frame for one in prepared.found]
-                again_adapted = adapt(look, frames)
+                # from where it was found: the size that was looked for first holds what is now taken off
+                again_adapted = adapt(look, frames, scale=options.scale or prepared.scale, known=prepared.found)
                 if not again_adapted.why:  # else the shape of the silhouettes as cut out is the better guess
                     prepared = _adapted(again_adapted)
-            prepared = replace(prepared, outlines=outlines)
+            prepared = replace(prepared, outlines=outlines, things=things)
         _, solver = _solver_of(job, rig, prepared)
         return replace(prepared, feet=learn_feet(footage, masks, rig, solver, _sought(prepared)))
+
+
+def _parted(
+    job: Job, rig: Rig, masks: Masks, frames: Sequence[int], build: Build, find: Callable[[Look], Build]
+) -> tuple[Build, Things]:
+    """Find a body that fits badly without what stands still in the silhouettes; return that, if it fits much better."""
+    options = job.options(TrackOptions)
+    if build.overlap >= FITS or not options.texture or not options.redraw:
+        return build, ()
+    footage = cameras_of(job, rig)
+    things: Things = once("things", partial(things_that_stand, footage, masks, rig, frames))
+    if not things:
+        return build, ()
+    look = _Looks(ClearedMasks(masks, things, footage), rig, _marked(job), hull=options.data != DATA[0])
+    if any(look(frame).seen < 2 for frame in frames):
+        return build, ()
+    other = find(look)
+    return (other, things) if parts_the_subject(build, other) else (build, ())
 
 
 def _adapted(adaptation: Adaptation) -> _Prepared:
@@ -191,8 +216,15 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
     """Track one part; where its silhouettes are drawn again by that, track it on those."""
     options = job.options(TrackOptions)
     wide = _wide(job, span)
-    with PartMasks(job) as masks:
-        rig = _rig(job)
+    rig = _rig(job)
+    prepared: _Prepared = job.prepared("track")
+    draws = prepared.outlines is not None and prepared.outlines.helps
+    passes = in_passes(on_progress, len(span), (1 if prepared.things else 0) + (3 if draws else 1))
+    if prepared.things:
+        with PartMasks(job) as masks:
+            clear_part(redrawn_file(job, span), prepared.things, cameras_of(job, rig), masks, rig, wide, passes[0])
+        passes = passes[1:]
+    with part_masks(job, span, wide) as masks:
         look = _Looks(masks, rig, _marked(job), hull=job.options(TrackOptions).data != DATA[0])
         start = _start(job, span, look)
         if start is None:
@@ -206,13 +238,10 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
             known = replace(known, pose=fit.pose, latent=fit.latent, lead=lead, agreement=fit.agreement)
         others = {
             one.frame - wide.first: (one.pose, one.latent)
-            for one in job.prepared("track").found
+            for one in prepared.found
             if wide.first <= one.frame < wide.stop and one.frame != frame
         }
         guess = None if known is None else (known.pose, known.latent)
-        outlines: KnownOutlines | None = job.prepared("track").outlines
-        draws = outlines is not None and outlines.helps
-        passes = in_passes(on_progress, len(span), 3 if draws else 1)
         track = tracker.track(
             lambda row: look(wide.first + row),
             len(wide),
@@ -222,8 +251,8 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
             texture=_texture(job, masks, rig, wide),
             on_progress=passes[0],
         )
-        if outlines is not None and outlines.helps:
-            redrawing = Redrawing(outlines, solver, rig)
+        if draws and prepared.outlines is not None:
+            redrawing = Redrawing(prepared.outlines, solver, rig)
             draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide, passes[1])
     with part_masks(job, span, wide) as masks:
         if draws:
@@ -347,13 +376,18 @@ def join(job: Job) -> CommandReport:
 
 def _outlines_told(job: Job) -> dict[str, Any] | None:
     """Put silhouettes that were drawn again together; say what became of them, None where that was not asked."""
-    known: KnownOutlines | None = job.prepared("track").outlines
+    prepared: _Prepared = job.prepared("track")
+    known = prepared.outlines
     rig = _rig(job)
     changed = join_parts(job, rig, [(span, _wide(job, span)) for span in job.spans("track")], first_cut(job))
     if known is None:
         return None
     shares = {} if changed is None else dict(zip(rig.names, changed.tolist(), strict=True))
-    return {**known.as_table(), "added_and_taken_off": shares}
+    things = [name for name, one in zip(rig.names, prepared.things, strict=False) if one is not None]
+    return {
+        **known.as_table(), "redrawn": known.helps or bool(things), "helped": known.helps, "things": things,
+        "added_and_taken_off": shares,
+    }  # fmt: skip
 
 
 def subject_name(job: Job) -> str:

@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from mouse_by_stools import filmed_by_stools
@@ -18,6 +20,8 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import load_recording
+from tracking.appearance.furniture import Furniture
+from tracking.sequence.track_file import open_track
 from vivarig.console.progress import relay_progress
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.fingerprints import Ledger
@@ -158,6 +162,27 @@ def test_silhouettes_of_a_part_that_are_lost_or_harmed_are_drawn_again(
     for span in job.spans("track"):
         tasks.part(job, "track", "track", span)
     assert made == [Span(3, 6)] and job.is_done("track", "track", Span(3, 6))
+
+
+def test_a_part_is_tracked_without_things_that_stand_still(run: Run, tmp_path: Path) -> None:
+    """Things are taken off before its first pass; here alone, without drawing again."""
+    place = tmp_path / "whole"
+    shutil.copytree(run.parted, place)
+    job, span = job_of(place), Span(0, 3)
+    names = tuple(CAMERAS)
+    cut = [read_masks(place / "results" / "silhouettes.h5", camera, 1)[0] for camera in names]
+    still = [before & ~animal for before, animal in zip(cut, run.animals[1], strict=True)]
+    pictures = [cv2.imread(str(place / camera / "001.png")) for camera in names]
+    things = tuple(Furniture(where, image, 255.0) for where, image in zip(still, pictures, strict=True))
+    job.keep("track", replace(job.prepared("track"), things=things, outlines=None))
+    job.remove("track", "track", span)
+    tasks.part(job, "track", "track", span)
+    beside = job.beside("track", "track", span, "redrawn")
+    for camera, thing, picture, before in zip(names, things, pictures, cut, strict=True):
+        ours = read_masks(beside, camera, 1)[0]
+        assert np.array_equal(ours, thing.cleared(picture, before)) and ours.sum() < 0.8 * before.sum()
+    with open_track(job.path("track", "track", span)) as file:
+        assert np.isfinite(file.centres()).all()
 
 
 def test_a_track_whose_silhouettes_were_removed_is_not_done(run: Run, tmp_path: Path) -> None:
