@@ -73,7 +73,7 @@ class View:
         some, then = (np.ascontiguousarray(one[::step, ::step]) for one in (self.image, self.ground))
         light = light_gain(some, then.astype(np.float32)).astype(np.float32)
         ground: Singles = self.ground[window].astype(np.float32) * light
-        outside = ~grown(self.mask, NEAR)[window]
+        outside = ~grown(np.ascontiguousarray(self.mask[window]), NEAR)  # the window holds all of it, with room
         return described(self.image[window], ground, outside, 0.12 * extent(self.mask))
 
 

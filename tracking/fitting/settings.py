@@ -21,6 +21,7 @@ class Settings:
         contour_length: length of outline whose errors are one and the same.
         robust: robust scales of the local steps, first to last; a residual of this size counts a quarter.
         latent_robust: robust scales of the latent steps.
+        sketch: robust scales of the steps by which several starts are compared.
         calm: after a step the robust scale is at most this many times its length.
         warm: robust scale of the first step from a frame beside.
         settled: a step at the last scale that is shorter ends the fit.
@@ -45,6 +46,7 @@ class Settings:
     contour_length: float = 25.0
     robust: tuple[float, ...] = (60.0, 45.0, 32.0, 24.0, 20.0, 20.0)
     latent_robust: tuple[float, ...] = (120.0, 90.0, 70.0)
+    sketch: tuple[float, ...] = (60.0, 40.0, 28.0)
     calm: float = 3.0
     warm: float = 32.0
     settled: float = 1.5

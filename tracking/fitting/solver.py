@@ -7,7 +7,7 @@ shrinks from step to step, coarse to fine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from calibration.foundation.arrays import Floats, Singles
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
-from tracking.fitting.frame_energy import Evaluation, FrameEnergy
+from tracking.fitting.frame_energy import Evaluation, FrameEnergy, Level
 from tracking.fitting.joint_fit import FrameBlock
 from tracking.fitting.point_fit import moved
 from tracking.observations.contours import Observation
@@ -135,7 +135,7 @@ class FrameSolver(FrameEnergy):
                     predict_turn or self.settings.predict_turn,
                 )
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
-        return self._report(packed, pose, latent, last)
+        return self._report(self._fine, packed, pose, latent, last)
 
     def roughly(self, observation: Observation, start: QuadPose, latent: Floats, *, rounds: int) -> RoughFit:
         """Go along the manifold alone, so many rounds: enough to tell which of many starts to fit."""
@@ -156,23 +156,34 @@ class FrameSolver(FrameEnergy):
             pose, latent = self.along_manifold(packed, pose, latent, scale)
         return pose, latent
 
-    def sketch(
-        self, observation: Observation, start: QuadPose, latent: Floats, back: Callable[[QuadPose], bool] | None = None
-    ) -> FrameFit | None:
-        """The coarse steps of a fit alone: enough to tell the better of several starts, for half its price.
+    def sketches(
+        self,
+        observation: Observation,
+        starts: Sequence[tuple[QuadPose, Floats]],
+        met: Callable[[QuadPose, list[QuadPose]], bool],
+        keep: int,
+    ) -> list[FrameFit]:
+        """A few coarse steps from several starts side by side: enough to tell which one to finish.
 
-        None where a pose on the way is one that is known: ``back`` tells.
+        Args:
+            observation: silhouettes.
+            starts: quads and latent points.
+            met: whether a pose on the way is one that is known, or one of some others: it is not gone on with.
+            keep: how many, the best, are gone on with after the first step.
         """
         packed = self._fine.matcher.pack(observation)
-        scales = [scale for scale in self.settings.robust if scale > self.settings.robust[-1]]
-        last: Evaluation | None = None
-        pose = start
-        for scale in scales:
-            last = self._evaluate(self._coarse, packed, pose, latent, scale)
-            pose, latent, _ = self._local_step(last, pose, latent, None)
-            if back is not None and back(pose):
-                return None
-        return self._report(packed, pose, latent, last)
+        going: list[tuple[QuadPose, Floats, Evaluation | None]] = [(pose, latent, None) for pose, latent in starts]
+        for scale in self.settings.sketch:
+            before, going = going, []
+            for pose, latent, _ in before:
+                at = self._evaluate(self._coarse, packed, pose, latent, scale)
+                pose, latent, _ = self._local_step(at, pose, latent, None)
+                if not met(pose, [other for other, _, _ in going]):
+                    going.append((pose, latent, at))
+            if len(going) > keep:
+                scores = [self._report(self._coarse, packed, *one).score for one in going]
+                going = [going[k] for k in sorted(np.argsort(-np.array(scores), kind="stable")[:keep])]
+        return [self._report(self._fine, packed, *one) for one in going]
 
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
@@ -315,11 +326,13 @@ class FrameSolver(FrameEnergy):
         far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
         return moved(pose, step[:latent_start]), latent + step[latent_start:], far
 
-    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
+    def _report(
+        self, level: Level, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None
+    ) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
-        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
+        overlap = level.matcher.overlaps(self.cage_rig.deform(level.binding, pose), packed)
         off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
         strain = 0.0 if self.posture is None else self.posture.of(pose)
         curvature = self._curvature(last)

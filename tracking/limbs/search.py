@@ -40,7 +40,8 @@ APART = 100.0
 MARKED = 100.0
 """Distance from a mark of a 2D point at which a pose loses half of what the mark is worth, thousandths."""
 BACK = 25.0
-"""Mean distance of a limb's quads from where they were, thousandths of the size, below which a search has come back."""
+"""Mean distance of a limb's quads from where they were, thousandths, below which a search has come back, and
+between those of two searches below which they have met."""
 LAST_STEPS = 3
 """Steps that finish a sketch."""
 EMPTY = 60.0
@@ -217,16 +218,21 @@ class LimbSearch:
         solver = self.evidence.solver
         return [solver.fit(observation, start, self.latent_of(start), latent_steps=False) for start in starts]
 
-    def sketches(self, observation: Observation, starts: list[QuadPose], pose: QuadPose, limb: int) -> list[FrameFit]:
-        """The same, coarsely; those whose limb comes back to where it is in a pose are not gone on with."""
+    def sketches(
+        self, observation: Observation, starts: list[QuadPose], pose: QuadPose, limb: int, keep: int
+    ) -> list[FrameFit]:
+        """The same, coarsely, of the best so many starts.
+
+        Those whose limb comes to where it is in a pose, or in another of them, are not gone on with.
+        """
         solver, chain = self.evidence.solver, self.evidence.limbs.chains[limb]
         near = BACK * solver.unit
 
-        def back(other: QuadPose) -> bool:
-            return float(np.linalg.norm(other.centres[chain] - pose.centres[chain], axis=1).mean()) < near
+        def met(here: QuadPose, others: list[QuadPose]) -> bool:
+            away = [np.linalg.norm(here.centres[chain] - one.centres[chain], axis=1).mean() for one in (pose, *others)]
+            return bool(min(away) < near)
 
-        made = (solver.sketch(observation, start, self.latent_of(start), back) for start in starts)
-        return [one for one in made if one is not None]
+        return solver.sketches(observation, [(start, self.latent_of(start)) for start in starts], met, keep)
 
     def finished(self, observation: Observation, sketch: FrameFit) -> FrameFit:
         """Fit a frame anew from a sketch of it."""

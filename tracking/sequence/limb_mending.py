@@ -28,6 +28,9 @@ HIDE = 0.8
 """A second attempt at a limb shows at least this share of what was shown of it."""
 OWN = 0.3
 """Overlap that a limb of a rodent may cost to be explained better itself, of what it is explained better by."""
+HOPE = 0.005
+"""What finishing a sketch may bring: one that is worse by more is given up. In 35 searches for a real mouse's limbs
+sketches that won in the end were better by 0.002 and more; most that lost were worse by 0.01 to 0.07."""
 LEAD = 0.06
 """Lead of another place of a head that makes it twice as suspect."""
 ELSEWHERE = 50.0
@@ -138,22 +141,33 @@ class LimbMender:
     def _found(self, observation: Observation, fit: FrameFit, limb: int, starts: list[QuadPose]) -> FrameFit:
         """Return the best fit from some starts of a limb, or the one that is there."""
         shown = HIDE * self._shown(observation, fit, limb)
-        # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
-        roughly = self._head is not None
-        best = None if roughly else fit
-        trials = (
-            self.search.sketches(observation, starts, fit.pose, limb)
-            if roughly
-            else self.search.fits(observation, starts)
-        )
-        for trial in trials:
-            # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
-            if self._shown(observation, trial, limb) >= shown:
-                best = trial if best is None else self._better(observation, best, trial, limb)
-        if best is None or not roughly:
-            return best or fit
-        trial = self.search.finished(observation, best)
+        if self._head is None:
+            best = fit
+            for trial in self.search.fits(observation, starts):
+                # A limb that hides behind the rest contradicts nothing: holes in silhouettes would drive it there.
+                if self._shown(observation, trial, limb) >= shown:
+                    best = self._better(observation, best, trial, limb)
+            return best
+        # A rodent's limbs are looked for in most frames: the better half of the starts is gone on with after one step,
+        # and only the best is fitted to the end.
+        sketches = self.search.sketches(observation, starts, fit.pose, limb, (len(starts) + 1) // 2)
+        sketch = self._best(observation, sketches, limb, shown)
+        if sketch is None or self._value(observation, sketch, limb) < self._value(observation, fit, limb) - HOPE:
+            return fit
+        trial = self.search.finished(observation, sketch)
         return self._better(observation, fit, trial, limb) if self._shown(observation, trial, limb) >= shown else fit
+
+    def _best(self, observation: Observation, sketches: list[FrameFit], limb: int, shown: float) -> FrameFit | None:
+        """Return the best sketch of a limb that shows at least so much of it; drawn are only those that may be it."""
+        best: FrameFit | None = None
+        least = -np.inf
+        for sketch in sorted(sketches, key=lambda one: -one.score):
+            if sketch.score <= least:
+                break
+            value = self._value(observation, sketch, limb)
+            if value > least and self._shown(observation, sketch, limb) >= shown:
+                best, least = sketch, value
+        return best
 
     def repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
         """Try contradicted limbs as they are in the frames beside, from both ends of a stretch; say if any improved."""
@@ -213,7 +227,7 @@ class LimbMender:
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
         starts = self.search.propose(observation, fit.pose, limb, STARTS)
-        for sketch in self.search.sketches(observation, starts, fit.pose, limb):
+        for sketch in self.search.sketches(observation, starts, fit.pose, limb, STARTS):
             if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
@@ -246,8 +260,12 @@ class LimbMender:
         """Return the better fit; of a rodent's, whose limbs are small beside the trunk, the limb itself has a say."""
         if self.evidence.solver.posture is None:
             return better(first, second)
-        bad = [float(self._sight(observation, fit).bad[limb]) for fit in (first, second)]
-        return second if second.score - first.score > OWN * (bad[1] - bad[0]) + 1e-4 else first
+        gain = self._value(observation, second, limb) - self._value(observation, first, limb)
+        return second if gain > 1e-4 else first
+
+    def _value(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+        """The score of a rodent's fit, less what one of its limbs leaves open."""
+        return fit.score - OWN * float(self._sight(observation, fit).bad[limb])
 
     def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
         """Share of a limb that the rest of the body does not cover, mean of the views."""

@@ -287,7 +287,7 @@ class Tracker:
                 assert other is not None
                 if fit.agreement > usual - self.settings.retry or other.agreement < fit.agreement:
                     continue
-                trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False)
+                trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False, warm=True)
                 kept = better(fit, trial)
                 if kept is trial:
                     fits[frame] = trial

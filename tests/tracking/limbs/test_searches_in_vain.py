@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from example_rigs import looking_at_origin
 
 from calibration.cameras.camera import LensCamera
@@ -12,7 +13,8 @@ from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
-from tracking.observations.contours import observe
+from tracking.fitting.solver import FrameFit
+from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
@@ -47,10 +49,17 @@ def test_a_start_that_comes_back_is_not_gone_on_with_and_a_limb_that_stayed_is_n
     head, tail = (limbs.names.index(name) for name in ("head", "tail"))
     right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
     near = turned(right.pose, limbs.chains[head], 0.2)
-    assert mender.search.sketches(look, [near], right.pose, head) == []
+    assert mender.search.sketches(look, [near], right.pose, head, 2) == []
     # From where the head is elsewhere, the same start leads to something new.
     aside = turned(right.pose, limbs.chains[head], 1.2)
-    assert len(mender.search.sketches(look, [near], aside, head)) == 1
+    assert len(mender.search.sketches(look, [near], aside, head, 2)) == 1
+    # Of two starts that lead to one place one is gone on with, and so is the better of two that do not.
+    far = turned(right.pose, limbs.chains[head], -1.5)
+    beside = turned(right.pose, limbs.chains[head], 0.25)
+    assert len(mender.search.sketches(look, [near, beside], aside, head, 2)) == 1
+    (best,) = mender.search.sketches(look, [far, near], aside, head, 1)
+    assert best.pose.distance(right.pose) < 0.05 * 1000.0 * solver.unit
+    assert len(mender.search.sketches(look, [far, near], aside, head, 2)) == 2
     # The head and the tail were looked for in vain; then the head was put elsewhere.
     tried = mender._tried_from(right)
     tried.anew.update({head, tail})
@@ -58,3 +67,31 @@ def test_a_start_that_comes_back_is_not_gone_on_with_and_a_limb_that_stayed_is_n
     moved = replace(right, pose=aside)
     mender._remember(right, moved)
     assert mender._tried_from(moved).anew == {tail} and list(mender._tried_from(moved).beside[tail]) == [right]
+
+
+def test_a_sketch_that_is_far_worse_is_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    mouse = builtin_subject("mouse")
+    rest = mouse.cage_rig.quads.rest
+    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
+    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
+    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
+    solver = make_solver(mouse, rig())
+    mender = LimbMender(solver)
+    limbs = mender.evidence.limbs
+    tail = limbs.names.index("tail")
+    right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
+    wrong = solver.fit(
+        look, turned(truth, limbs.chains[tail], 2.0), right.latent, local_steps=False, latent_steps=False
+    )
+    finished: list[FrameFit] = []
+    finish = mender.search.finished
+
+    def noted(seen: Observation, sketch: FrameFit) -> FrameFit:
+        finished.append(sketch)
+        return finish(seen, sketch)
+
+    monkeypatch.setattr(mender.search, "finished", noted)
+    assert mender._found(look, right, tail, [wrong.pose]) is right and not finished
+    mended = mender._found(look, wrong, tail, [right.pose])
+    assert mended is not wrong and len(finished) == 1
+    assert mender._value(look, mended, tail) > mender._value(look, wrong, tail)
