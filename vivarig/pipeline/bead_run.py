@@ -77,7 +77,7 @@ def run_beads(
 
 def _step(name: str, folder: XrayFolder, path: Path) -> CommandReport:
     # Here, not above: every run asks whether it is one of beads, few are, and these take a second to import.
-    from vivarig.report import build_report
+    from vivarig.report.build import build_report
     from vivarig.xray.calibrate import calibrate
     from vivarig.xray.recording import BONES, LABELS
     from vivarig.xray.track import track

@@ -19,12 +19,14 @@ from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
 from vivarig.pipeline import tasks
 from vivarig.pipeline.stages import STAGES, Stage
+from vivarig.report.groups import GROUPS
 from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, TrackOptions
 
 __all__ = ["Node", "Waiting", "Workers", "nodes_of", "run_nodes"]
 
+SECTIONS = "sections"
 #: Which ready task goes first: what others wait for longest.
-_ORDER = ("report", "skeleton", "track", "silhouettes", "hull")
+_ORDER = ("report", "skeleton", SECTIONS, "track", "silhouettes", "hull")
 _LOOKED_AT = 6
 """Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
@@ -78,8 +80,8 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
             nodes += _part_nodes(job, stage)
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
-            fitted = _skeleton_nodes(job, needs) if stage.name == "skeleton" else []
-            nodes += [*fitted, Node((stage.name, "join", ""), (tasks.whole, job, stage.name), _keys(fitted) | needs)]
+            made = {"skeleton": _skeleton_nodes, "report": _report_nodes}.get(stage.name, _none)(job, needs)
+            nodes += [*made, Node((stage.name, "join", ""), (tasks.whole, job, stage.name), _keys(made) | needs)]
     if any("silhouettes" in stage.needs for stage in cut) and not cut_out:
         before = frozenset({("silhouettes", "join", "")}) if "silhouettes" in names else frozenset()
         nodes += [
@@ -165,6 +167,22 @@ def _skeleton_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[No
     ]
 
 
+def _report_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
+    """Return the groups of the report's sections, each a task of its own."""
+    return [
+        Node(
+            ("report", SECTIONS, name),
+            (tasks.sections, job, "report", name),
+            frozenset(need for need in needs if group.skeleton or need[0] != "skeleton"),
+        )
+        for name, group in GROUPS.items()
+    ]
+
+
+def _none(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
+    return []
+
+
 def _keys(nodes: Iterable[Node]) -> frozenset[tuple[str, str, str]]:
     return frozenset(node.key for node in nodes)
 
@@ -225,7 +243,9 @@ class Waiting:
         # What one worker must put together goes on beside the parts that many can do; of a short recording it is what
         # the others do while one of them makes the skeleton.
         alone = self._long and node.key[1] == "join"
-        heapq.heappush(self._ready, (not alone, _ORDER.index(node.key[0]), node.key[1] not in _FIRST, node.key, node))
+        # Sections of the report wait for the skeleton, or are made beside it.
+        rank = _ORDER.index(SECTIONS if node.key[1] == SECTIONS else node.key[0])
+        heapq.heappush(self._ready, (not alone, rank, node.key[1] not in _FIRST, node.key, node))
 
 
 def run_nodes(

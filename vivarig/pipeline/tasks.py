@@ -22,7 +22,7 @@ from vivarig.jobs.job import Job
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 from vivarig.stages.options import SkeletonOptions
 
-__all__ = ["Done", "ahead", "extract", "join", "look", "part", "prepare", "timed", "whole"]
+__all__ = ["Done", "ahead", "extract", "join", "look", "part", "prepare", "sections", "timed", "whole"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     start, cpu = time.monotonic(), time.process_time()
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    if function not in (whole, ahead):
+    if function not in (whole, ahead, sections):
         cut_stage(stage)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
@@ -116,6 +116,14 @@ def ahead(job: Job, stage: str, index: int | None) -> None:
             skeleton.prepare_ahead(job.recording, options)
         else:
             skeleton.fit_ahead(job.recording, options, index)
+
+
+def sections(job: Job, stage: str, group: str) -> None:
+    """Make some sections of the report for the task that writes them all."""
+    from vivarig.stages import report
+
+    with _keeping(job, stage):
+        report.build_ahead(job.recording, group)
 
 
 def whole(job: Job, stage: str) -> CommandReport:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib import pyplot
 
 from calibration.foundation.arrays import Ints
 from skeleton.analysis.contacts import Contacts
 from skeleton.analysis.cycles import CycleCurve
-from vivarig.report.plots import COOL, GREY, INK, WARM, figure_uri, shade_trust
+from vivarig.report.plots import COOL, GREY, INK, WARM, figure_uri, plots, shade_trust
 
 __all__ = ["MOST_SECONDS", "cycle_plot", "footfall_plot"]
 
@@ -20,7 +19,7 @@ MOST_SECONDS = 20.0
 
 def footfall_plot(contacts: Mapping[str, Contacts], trust: Ints) -> str:
     """Return the stances of each foot as bars over time; pale where they are less sure."""
-    figure, ax = pyplot.subplots(figsize=(10, 0.35 * len(contacts) + 0.8), layout="constrained")
+    figure, ((ax,),) = plots(1, 1, (10, 0.35 * len(contacts) + 0.8), layout="constrained")
     for row, (name, states) in enumerate(contacts.items()):
         assert states.spans is not None
         rate, frames = states.rate_hz, len(states.states)
@@ -45,9 +44,7 @@ def cycle_plot(curves: Sequence[CycleCurve]) -> str:
     titles = list(dict.fromkeys(_title(curve.name) for curve in curves))
     columns = 3
     rows = -(-len(titles) // columns)
-    figure, axes = pyplot.subplots(
-        rows, columns, figsize=(10, 1.7 * rows + 0.3), sharex=True, squeeze=False, layout="constrained"
-    )
+    figure, axes = plots(rows, columns, (10, 1.7 * rows + 0.3), layout="constrained", sharex=True)
     for ax, title in zip(axes.ravel(), titles, strict=False):
         mine = [curve for curve in curves if _title(curve.name) == title]
         slowest = min(curve.speed_mm_s for curve in mine)

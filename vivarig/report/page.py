@@ -17,11 +17,25 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-s
 
 @dataclass
 class Page:
-    """A page being written, part by part; text is escaped as it comes in."""
+    """A page, or a section of one, being written part by part; text is escaped as it comes in.
+
+    Attributes:
+        title: of the page.
+        parts: what stands in it, in order.
+        data: numbers for its scripts.
+        beside: files that belong to it, by name.
+    """
 
     title: str
     parts: list[str] = field(default_factory=list)
     data: str = ""
+    beside: dict[str, str] = field(default_factory=dict)
+
+    def add(self, section: Page) -> None:
+        """Add a section that was made by itself."""
+        self.parts += section.parts
+        self.data = self.data or section.data
+        self.beside |= section.beside
 
     def heading(self, text: str) -> None:
         """Begin a section."""

@@ -15,7 +15,6 @@ from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.store import read_hull
-from capture.recordings.image_stacks import open_stack
 from capture.recordings.masks import read_masks
 from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
@@ -51,6 +50,8 @@ def _image_at(findings: Findings, camera: str, frame: int) -> Bytes | None:
 @lru_cache(maxsize=8)
 def _of_film(source: Path, at: int) -> Bytes | None:
     """Return an image of an X-ray film, which may be TIFF or DICOM of 16 bits; None where it has none."""
+    from capture.recordings.image_stacks import open_stack  # half of what a report of light cameras would import
+
     stack = open_stack(source)
     image = next(stack.read(at, at + 1), None) if 0 <= at < len(stack) else None
     if image is None:

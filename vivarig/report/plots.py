@@ -5,16 +5,9 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from typing import Any
-
-import matplotlib
-
-matplotlib.use("Agg")
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import pyplot
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
@@ -23,7 +16,10 @@ from calibration.foundation.trust import Trust
 from skeleton.analysis.scoring import JointScores
 from vivarig.results.findings import Findings
 
-__all__ = ["angle_plot", "figure_uri", "quality_plot", "rig_picture", "score_plot", "shade_trust"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["angle_plot", "figure_uri", "plots", "quality_plot", "rig_picture", "score_plot", "shade_trust"]
 
 _COLUMNS = 2000
 """Stretches that a curve of many frames is drawn in: more than its pixels."""
@@ -32,11 +28,23 @@ _PATH_POINTS = 20_000
 INK, WARM, COOL, GREY = "#1f6f8b", "#c0392b", "#2e8b57", "#888888"
 
 
+def plots(
+    rows: int, columns: int, size: tuple[float, float], *, layout: str | None = None, **kinds: Any
+) -> tuple[Figure, Any]:
+    """Return a figure of ``size`` inches and its plots (rows, columns).
+
+    Imported here, and without pyplot: who makes sections of images alone has no use for half a second of imports.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout=layout)  # type: ignore[arg-type]
+    return figure, figure.subplots(rows, columns, squeeze=False, **kinds)
+
+
 def figure_uri(figure: Figure) -> str:
     """Return a figure as PNG inside a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    pyplot.close(figure)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
@@ -81,9 +89,8 @@ def quality_plot(findings: Findings, sigma: Floats | None) -> str:
         rows.append(("tracking: view\nagreement (IoU)", _track))
     if sigma is not None:
         rows.append(("skeleton: median joint\n1 sigma (mm)", lambda ax, _: _sigma(ax, sigma)))
-    figure, axes = pyplot.subplots(
-        max(len(rows), 1), 1, figsize=(10, 1.9 * max(len(rows), 1) + 0.4), sharex=True, squeeze=False
-    )
+    count = max(len(rows), 1)
+    figure, axes = plots(count, 1, (10, 1.9 * count + 0.4), sharex=True)
     _margins(figure, (0.85, 0.6, 0.45, 0.12), (0.2, 0.12))
     for ax, (label, draw) in zip(axes[:, 0], rows, strict=False):
         draw(ax, findings)
@@ -110,6 +117,8 @@ def _hull(ax: Any, findings: Findings) -> None:
     _curve(other, findings.hull.views_used.sum(1), color=GREY, lw=0.8, drawstyle="steps-mid")
     other.set_ylim(0, findings.hull.views_used.shape[1] + 0.5)
     other.tick_params(labelsize=8)
+    from matplotlib.ticker import MaxNLocator
+
     other.yaxis.set_major_locator(MaxNLocator(integer=True))
     other.set_ylabel("views used (grey)", fontsize=8)
 
@@ -134,11 +143,11 @@ def _sigma(ax: Any, sigma: Floats) -> None:
 
 def rig_picture(rig: Rig, path_of_subject: Floats | None) -> str:
     """Return the cameras from above and from the side, with where the subject went."""
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+    figure, ((above, beside),) = plots(1, 2, (10, 4.4), layout="constrained")
     centres = rig.centres
     looks = np.stack([_looking(camera) for camera in rig])
     reach = 0.25 * max(rig.size_mm(), 1.0)
-    for ax, (first, second), words in ((axes[0], (0, 1), ("x", "y")), (axes[1], (0, 2), ("x", "z"))):
+    for ax, (first, second), words in ((above, (0, 1), ("x", "y")), (beside, (0, 2), ("x", "z"))):
         for name, centre, look in zip(rig.names, centres, looks, strict=True):
             ax.plot(centre[first], centre[second], "o", color=INK, ms=5)
             ax.annotate(name, (centre[first], centre[second]), fontsize=7, xytext=(4, 4), textcoords="offset points")
@@ -150,8 +159,8 @@ def rig_picture(rig: Rig, path_of_subject: Floats | None) -> str:
         ax.set(xlabel=f"{words[0]} (mm)", ylabel=f"{words[1]} (mm)")
         ax.set_aspect("equal", adjustable="datalim")
         ax.grid(alpha=0.3)
-    axes[0].set_title("from above", fontsize=9)
-    axes[1].set_title("from the side", fontsize=9)
+    above.set_title("from above", fontsize=9)
+    beside.set_title("from the side", fontsize=9)
     return figure_uri(figure)
 
 
@@ -166,7 +175,7 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
     """Return joint angles (T, K) over time, a small plot each."""
     columns = 3
     rows = -(-len(names) // columns)
-    figure, axes = pyplot.subplots(rows, columns, figsize=(10, 1.5 * rows + 0.3), sharex=True, squeeze=False)
+    figure, axes = plots(rows, columns, (10, 1.5 * rows + 0.3), sharex=True)
     _margins(figure, (0.4, 0.1, 0.4, 0.25), (0.15, 0.35))
     for ax, name, values in zip(axes.ravel(), names, degrees.T, strict=False):
         _curve(ax, np.where(trust < Trust.LOST, values, np.nan), 1.0 / rate_hz, color=GREY, lw=0.6)
@@ -184,7 +193,7 @@ def angle_plot(names: Sequence[str], degrees: Floats, rate_hz: float, trust: Int
 
 def score_plot(scores: JointScores, trust: Ints) -> str:
     """Return the error against truth over time and per joint."""
-    figure, (over_time, by_joint) = pyplot.subplots(1, 2, figsize=(10, 3.6), width_ratios=(3, 2), layout="constrained")
+    figure, ((over_time, by_joint),) = plots(1, 2, (10, 3.6), layout="constrained", width_ratios=(3, 2))
     _curve(over_time, scores.per_frame, color=INK, lw=1)
     shade_trust(over_time, trust)
     over_time.set(xlabel="frame", ylabel="mean joint error (mm)", ylim=(0, None))

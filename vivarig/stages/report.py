@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from capture.recordings.recording import Recording
 from vivarig.console.reporting import CommandReport
-from vivarig.report import build_report
+from vivarig.report.build import build_ahead, build_report
 from vivarig.stages.options import ReportOptions
 
-__all__ = ["run"]
+__all__ = ["build_ahead", "run"]
 
 
 def run(recording: Recording, options: ReportOptions) -> CommandReport:

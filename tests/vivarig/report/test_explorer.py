@@ -16,8 +16,8 @@ from written_results import write_results
 
 from calibration.foundation.trust import Trust
 from capture.recordings.recording import load_recording
-from vivarig.report import build_report
 from vivarig.report import page as report_page
+from vivarig.report.build import build_report
 from vivarig.report.explorer import show_explorer
 from vivarig.report.surface_sampling import coarse_surface
 from vivarig.report.verdict import add_timeline

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -14,13 +16,15 @@ import pytest
 from small_recordings import cut_recording
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import keeping
 from capture.recordings.recording import load_recording, save_recording
 from capture.recordings.video import read_frames, write_video
 from skeleton.analysis.gait import GaitPaths
 from vivarig.cli import main
 from vivarig.pipeline import RunOptions, run_recording
-from vivarig.report import build_report
+from vivarig.report.build import build_ahead, build_report
 from vivarig.report.gait_section import no_gait
+from vivarig.report.groups import GROUPS
 from vivarig.report.pictures import contact_sheet, overlay
 from vivarig.results.findings import load_findings
 from vivarig.stages.silhouettes import uneven_footage
@@ -46,6 +50,28 @@ def test_page_is_self_contained_escaped_and_the_same_twice(recording: Path, tmp_
     first = page.read_bytes()
     build_report(load_recording(recording), page)
     assert page.read_bytes() == first
+
+
+def test_sections_made_ahead_are_put_together_to_the_same_page(recording: Path, tmp_path: Path) -> None:
+    every = [name for group in GROUPS.values() for name in group.sections]
+    assert len(every) == len(set(every)), "no section is made twice"
+    kept: dict[str, Any] = {}
+
+    def keep(name: str, make: Callable[[], Any]) -> Any:
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
+
+    build_report(load_recording(recording), tmp_path / "whole.html")
+    with keeping(keep):
+        for group in GROUPS:
+            build_ahead(load_recording(recording), group)
+        assert {name.removeprefix("section ") for name in kept if name.startswith("section ")} == set(every)
+        build_report(load_recording(recording), tmp_path / "put_together.html")
+        assert (tmp_path / "put_together.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
+        kept["section silhouettes"][0].parts.append("taken from what was kept")
+        build_report(load_recording(recording), tmp_path / "put_together.html")
+        assert "taken from what was kept" in (tmp_path / "put_together.html").read_text()
 
 
 def test_a_hostile_name_is_refused_and_would_be_escaped(recording: Path, tmp_path: Path) -> None:
