@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import once
 from capture.backgrounds.background import fitting_frames, spread_frames
 from capture.backgrounds.belt_scene import BeltScene, BeltView, find_belt_scene
 from capture.recordings.recording import Footage
@@ -17,7 +20,7 @@ from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
 from capture.silhouettes.views.confirmation import Floor
 
-__all__ = ["Prepared", "Source", "prepare_models"]
+__all__ = ["Prepared", "Source", "learn_camera", "prepare_models"]
 
 #: Frames spread over the recording from which models are learnt, and on how many of them the views are compared.
 _SAMPLES = 48
@@ -63,40 +66,71 @@ class Prepared:
         return self.belts[camera] if self.belts else None
 
 
-def prepare_models(
-    sources: Sequence[Source], start: int, last: int, options: ModelOptions, rig: Rig | None, pool: Executor
-) -> Prepared:
-    """Make the models of all cameras, learnt together where there is a rig."""
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What one camera shows by itself: its model, None where masks are brought; a few images; the belt it sees."""
+
+    model: CameraModel | SittingSubject | None
+    few: list[Bytes]
+    belt: BeltScene | None = None
+
+
+def learn_camera(sources: Sequence[Source], camera: int, start: int, last: int, options: ModelOptions) -> _Learnt:
+    """Learn the model of one camera by itself; made once where steps are kept, so that many workers can."""
+    return once(f"camera {camera}", partial(_learn_camera, sources, camera, start, last, options))
+
+
+def _learn_camera(sources: Sequence[Source], camera: int, start: int, last: int, options: ModelOptions) -> _Learnt:
+    if _brought(sources, options)[camera]:
+        return _Learnt(None, [])
+    source, first, most = sources[camera], _first(sources, start), _most(sources)
+    video, begin, end = source.footage.source, first + source.offset, last + source.offset
+    found = None if source.belt is None else find_belt_scene(video, source.belt, most, start=begin, stop=end)
+    belt: BeltScene | None = None
+    if found is not None:
+        # Pictures of the empty scene show the belt at other moments.
+        source = replace(source, footage=replace(source.footage, background=None))
+        belt, images = found
+    else:
+        images = spread_frames(video, most, start=begin, stop=end)
+    few = images[:: max(1, -(-len(images) // _TUNED))].copy()
+    model = camera_model(source.footage, options, images)
+    return _Learnt(model, _as_streamed(few, model), belt)
+
+
+def _brought(sources: Sequence[Source], options: ModelOptions) -> list[bool]:
+    """Return for which cameras masks are brought that are to be used."""
     brought = [source.footage.masks is not None and options.model in ("auto", "masks") for source in sources]
     if options.model == "masks" and not all(brought):
         name = sources[brought.index(False)].footage.name
         raise InputError(f"camera '{name}': the masks model needs masks in recording.toml")
+    return brought
 
-    first = max([start, *(-source.offset for source in sources)])
-    most = min([_SAMPLES, *(fitting_frames(source.size) for source in sources)])
 
-    belts: list[BeltScene | None] = [None] * len(sources)
+def _first(sources: Sequence[Source], start: int) -> int:
+    """Return the first frame from ``start`` on that all cameras have."""
+    return max([start, *(-source.offset for source in sources)])
 
-    def make(index: int) -> tuple[CameraModel | SittingSubject | None, list[Bytes]]:
-        if brought[index]:
-            return None, []
-        source = sources[index]
-        video, begin, end = source.footage.source, first + source.offset, last + source.offset
-        found = None if source.belt is None else find_belt_scene(video, source.belt, most, start=begin, stop=end)
-        if found is not None:
-            # Pictures of the empty scene show the belt at other moments.
-            source = replace(source, footage=replace(source.footage, background=None))
-            belts[index], images = found
-        else:
-            images = spread_frames(video, most, start=begin, stop=end)
-        few = images[:: max(1, -(-len(images) // _TUNED))].copy()
-        model = camera_model(source.footage, options, images)
-        return model, _as_streamed(few, model)
+
+def _most(sources: Sequence[Source]) -> int:
+    """Return how many frames of a camera are looked at, at most."""
+    return min([_SAMPLES, *(fitting_frames(source.size) for source in sources)])
+
+
+def prepare_models(
+    sources: Sequence[Source], start: int, last: int, options: ModelOptions, rig: Rig | None, pool: Executor
+) -> Prepared:
+    """Make the models of all cameras, learnt together where there is a rig."""
+    _brought(sources, options)
+
+    def make(camera: int, where: Context) -> _Learnt:
+        return where.run(learn_camera, sources, camera, start, last, options)
 
     # The images of one large camera are held at a time, of small ones as many as there are threads.
-    large = most * max(3 * width * height for width, height in (source.size for source in sources)) > _LARGE_BYTES
-    made = list(map(make, range(len(sources))) if large else pool.map(make, range(len(sources))))
-    models, few = [model for model, _ in made], [images for _, images in made]
+    large = _most(sources) * max(3 * source.size[0] * source.size[1] for source in sources) > _LARGE_BYTES
+    contexts = [copy_context() for _ in sources]  # threads know what is kept, too
+    made = list((map if large else pool.map)(make, range(len(sources)), contexts))
+    models, few, belts = [one.model for one in made], [one.few for one in made], [one.belt for one in made]
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]

@@ -27,11 +27,11 @@ from capture.silhouettes.doubts import Doubt
 from capture.silhouettes.edges.matte import edge_matte
 from capture.silhouettes.judging import Share, judge_frame, mask_flags, own_margin
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
-from capture.silhouettes.preparation import Prepared, Source, prepare_models
+from capture.silhouettes.preparation import Prepared, Source, learn_camera, prepare_models
 from capture.silhouettes.sitting import Cut
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
-__all__ = ["SilhouetteReport", "count_frames", "learn_models", "segment_recording", "subjects_of"]
+__all__ = ["SilhouetteReport", "count_frames", "learn_model", "learn_models", "segment_recording", "subjects_of"]
 
 #: Frames that are held at a time at most, and pixels of all their cameras.
 _CHUNK, _CHUNK_PX = 16, 40_000_000
@@ -131,6 +131,12 @@ def learn_models(recording: Recording, options: ModelOptions | None = None, *, w
     rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
         return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool)
+
+
+def learn_model(recording: Recording, options: ModelOptions, camera: int) -> None:
+    """Learn one of the light cameras by itself ahead of `learn_models`, for who keeps steps."""
+    sources, total = _sources(recording)
+    learn_camera(sources, camera, 0, total, options)
 
 
 def segment_recording(

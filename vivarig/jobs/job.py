@@ -157,6 +157,12 @@ class Job:
         save_object(path, made, self._rests_on(stage))
         return made
 
+    def forget(self, stage: str) -> None:
+        """Remove the steps of what a stage's parts share, which is kept by now."""
+        for path in self.parts.joinpath(stage).glob("*.kept"):
+            if path != self._kept(stage, "prepared"):
+                path.unlink(missing_ok=True)
+
     def drop_strange(self) -> None:
         """Remove kept objects that this user did not write, or that rest on other inputs, before any is read."""
         for path in self.parts.glob("*/*.kept"):

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from calibration.foundation.errors import InputError
@@ -31,7 +31,8 @@ _LOOKED_AT = 6
 """Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
 _IN_ORDER = ("mog2", "knn")
-_FIRST = ("prepare", PHASE)
+_LEARN = "learn"
+_FIRST = (_LEARN, "prepare", PHASE)
 """What the parts of a stage wait for."""
 _MANY = 400
 """Tasks of a long recording, at least."""
@@ -98,13 +99,20 @@ def _in_order(job: Job, stage: Stage) -> bool:
 def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> list[Node]:
     """Return the tasks that make what the parts of a stage share.
 
-    Where silhouettes are ``cut_out`` in this run, the frames that a preparation looks at are cut out first.
+    Cameras are learnt one by one before they are learnt together. Where silhouettes are ``cut_out`` in this run, the
+    frames that a preparation looks at are cut out first.
     """
-    looked = _looked_at(job.spans("silhouettes"), job.spans(stage.name)) if _looks(job, stage) else ()
+    if stage.name == "silhouettes":
+        cameras = range(len(job.recording.of_kind("light")))
+        learnt = [
+            Node((stage.name, _LEARN, f"{k:04d}"), (tasks.learn, job, stage.name, k), frozenset()) for k in cameras
+        ]
+        return [*learnt, replace(_prepare_node(job, stage.name, threads, Looked()), needs=_keys(learnt))]
+    looked = _looked_at(job.spans("silhouettes"), job.spans(stage.name)) if _looks(job) else ()
     first = cut_out and bool(looked)
-    learnt = frozenset({("silhouettes", "prepare", "")})
+    known = frozenset({("silhouettes", "prepare", "")})
     nodes = [
-        Node(("silhouettes", PHASE, str(span)), (tasks.look, job, "silhouettes", span, len(looked)), learnt)
+        Node(("silhouettes", PHASE, str(span)), (tasks.look, job, "silhouettes", span, len(looked)), known)
         for span in looked
         if first
     ]
@@ -112,15 +120,14 @@ def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> lis
 
 
 def _prepare_node(job: Job, stage: str, threads: int, looked: Looked) -> Node:
+    """Return the task that makes what the parts of a stage share; it needs the silhouettes that it looks at."""
     phase = PHASE if looked.first else "masks"
     needs = frozenset(("silhouettes", phase, str(span)) for span in looked.spans)
     return Node((stage, "prepare", ""), (tasks.prepare, job, stage, threads, looked), needs)
 
 
-def _looks(job: Job, stage: Stage) -> bool:
-    """Return whether the preparation of a stage looks at silhouettes: not where size and shape are known."""
-    if stage.name != "track":
-        return False
+def _looks(job: Job) -> bool:
+    """Return whether silhouettes are looked at before the subject is tracked: not where size and shape are known."""
     options = job.options(TrackOptions)
     subject = options.subject or job.recording.subject
     return options.scale is None or (options.adapt and str(subject) in BODIES)

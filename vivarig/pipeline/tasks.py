@@ -22,7 +22,7 @@ from vivarig.jobs.job import Job
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 from vivarig.stages.options import SkeletonOptions
 
-__all__ = ["Done", "ahead", "extract", "join", "look", "part", "prepare", "sections", "timed", "whole"]
+__all__ = ["Done", "ahead", "extract", "join", "learn", "look", "part", "prepare", "sections", "timed", "whole"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,22 @@ def prepare(job: Job, stage: str, threads: int, looked: Looked) -> bool:
         return True  # by a run before that was stopped; whether it is ours was checked at the start of this one
     # the steps come in the same order each time, so that their number tells which is which
     number = itertools.count()
-    with keeping(lambda name, make: job.once(stage, f"{looked} {next(number):04d} {name}", make)):
+    numbered = keeping(lambda name, make: job.once(stage, f"{looked} {next(number):04d} {name}", make))
+    with numbered if looked.spans else _keeping(job, stage):
         prepared = shared_stage(stage).prepare(job, threads, looked)
     if prepared is not None:
         job.keep(stage, prepared)
+        job.forget(stage)
     return prepared is not None
+
+
+def learn(job: Job, stage: str, camera: int) -> None:
+    """Learn one camera of the silhouettes for the task that learns how they go together."""
+    from vivarig.stages import silhouettes
+
+    if not job.is_prepared(stage):
+        with _keeping(job, stage):
+            silhouettes.learn(job, camera)
 
 
 def look(job: Job, stage: str, span: Span, parts: int) -> None:

@@ -18,6 +18,9 @@ from calibration.foundation.errors import VivarigError
 from vivarig.console.progress import relay_progress
 from vivarig.pipeline.workers import receive, send
 
+_SELDOM = (100_000, 50, 1000)
+"""When to look for cycles of objects: between tasks that is done anyway, and compiling makes millions that stay."""
+
 
 def main() -> None:
     """Work until the parent closes the pipe or is gone."""
@@ -43,6 +46,7 @@ def main() -> None:
             os._exit(0)  # the parent is gone, which the listening thread may not have noticed yet
 
     relay_progress(lambda label, done, total: say("progress", label, done, total))
+    gc.set_threshold(*_SELDOM)
     while True:
         function, args, named = tasks.get()
         try:

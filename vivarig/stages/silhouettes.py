@@ -19,7 +19,7 @@ from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.plausible import hull_volume, implausible, impossible_hull, low_agreement, mask_figures
-from capture.silhouettes.segment import SilhouetteReport, learn_models, subjects_of
+from capture.silhouettes.segment import SilhouetteReport, learn_model, learn_models, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
 from vivarig.console.progress import progress_callback
@@ -29,7 +29,7 @@ from vivarig.jobs.job import Job
 from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
-__all__ = ["check_sheet", "extract", "join", "look", "prepare", "run", "summary", "uneven_footage", "work"]
+__all__ = ["check_sheet", "extract", "join", "learn", "look", "prepare", "run", "summary", "uneven_footage", "work"]
 
 _SHEETS = (".png", ".jpg", ".jpeg")
 
@@ -70,6 +70,11 @@ def check_sheet(options: SilhouetteOptions) -> None:
     """Refuse a contact sheet of an unknown kind before the work begins."""
     if options.sheet is not None and options.sheet.suffix.lower() not in _SHEETS:
         raise InputError(f"--sheet {options.sheet}: wanted a file name that ends in {', '.join(_SHEETS)}")
+
+
+def learn(job: Job, camera: int) -> None:
+    """Learn one of the light cameras by itself; kept for `prepare`."""
+    learn_model(job.recording, model_options(job.options(SilhouetteOptions)), camera)
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,6 +16,7 @@ from calibration.cameras.camera import LensCamera
 from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.foundation.errors import InputError
+from calibration.foundation.once import keeping
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.adaptive import NearestSamples, RunningMixture
 from capture.backgrounds.appearance import sitting_place
@@ -33,7 +37,7 @@ from capture.silhouettes.edges.graph_cut import least_cut
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 from capture.silhouettes.judging import mask_flags
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.segment import learn_models
+from capture.silhouettes.segment import learn_model, learn_models
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.views.consensus import consensus
@@ -120,6 +124,31 @@ def scores(folder: Path) -> np.ndarray:
     return np.array(
         [[overlap(mask, truth(view, f)) for f, mask in enumerate(read_masks(file, view.name))] for view in RIG]  # type: ignore[arg-type]
     )
+
+
+def test_cameras_learnt_one_by_one_are_put_together_to_the_same_models(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    folder = write_recording(tmp_path / "ball", [film(view, hard=False, rng=rng) for view in RIG])  # type: ignore[arg-type]
+    recording = load_recording(folder)
+    kept: dict[str, bytes] = {}
+    made: list[str] = []
+
+    def keep(name: str, make: Callable[[], Any]) -> Any:
+        if name not in kept:
+            made.append(name)
+            kept[name] = pickle.dumps(make())
+        return pickle.loads(kept[name])
+
+    with keeping(keep):
+        for camera in range(4):
+            learn_model(recording, ModelOptions(), camera)
+        assert made == [f"camera {k}" for k in range(4)]
+        models = learn_models(recording, workers=2)
+        assert len(made) == 4, "learnt once, threads know it, too"
+    segment_recording(recording, tmp_path / "ahead.h5", models=models)
+    segment_recording(recording, tmp_path / "whole.h5", models=learn_models(recording))
+    assert (tmp_path / "ahead.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
 
 
 @pytest.mark.parametrize(("hard", "least"), [(False, 0.97), (True, 0.93)])

@@ -129,7 +129,8 @@ def test_a_dozen_frames_are_cut_out_first_and_the_rest_beside_size_and_shape(job
     keys = order_of(nodes_of(long, ["silhouettes", "track"], 1))
     looks = [key for key in keys if key[1] == "look"]
     assert len(looks) == 6 and sum(len(look_frames(long, span, 6)) for span in long.spans("silhouettes")[:6]) == 12
-    assert keys[:8] == [("silhouettes", "prepare", ""), *looks, ("track", "prepare", "")]
+    cameras = [("silhouettes", "learn", f"{k:04d}") for k in range(len(long.recording.of_kind("light")))]
+    assert keys[: len(cameras) + 8] == [*cameras, ("silhouettes", "prepare", ""), *looks, ("track", "prepare", "")]
     # silhouettes that are there already are looked at as they are
     assert not any(node.key[1] == "look" for node in nodes_of(long, ["track"], 1))
     # a subject whose size and shape are given is not looked at
