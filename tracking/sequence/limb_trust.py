@@ -40,6 +40,8 @@ class Limits:
             pass for its own.
         weak: uncertainty of its outer half along its worst direction, by its own outlines alone: beyond, it is seen
             from one side only.
+        few_weak: the same for a limb that no more than two views show apart from the rest, and that does not fit well
+            (`_weak`): a curled mouse's hind foot on a fore paw has 2.8 to 3.4, feet that were right up to 2.2.
         ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
             fewer than two views show apart from the rest.
         search: unexplained and empty share of it, and residual, from which on it is looked for: as each view has it,
@@ -57,6 +59,7 @@ class Limits:
     trunk_rough: float
     hidden_rough: float
     weak: float
+    few_weak: float
     ambiguous: float
     hidden_ambiguous: float
     search: tuple[float, float]
@@ -64,8 +67,8 @@ class Limits:
     fall: float
 
 
-PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 0.06, 0.10, (0.012, 12.0), POOR, FALL)
-RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, -0.20, 2.0, (0.03, 18.0), 0.70, 0.10)
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 4.0, 0.06, 0.10, (0.012, 12.0), POOR, FALL)
+RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, 2.4, -0.20, 2.0, (0.03, 18.0), 0.70, 0.10)
 TURN, NOD = 0.005, 0.015
 """Lead over itself rolled, or with its head nodded, in place, below which a rodent's roll or the pitch of its head is
 not known, in overlap. It is nodded further than it is rolled (`tracking.limbs.turned_in_place`)."""
@@ -127,7 +130,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     hidden[:, 0] = False
     mark(off & hidden, Trust.DOUBTFUL, Reason.HIDDEN)
     mark(off, Trust.DOUBTFUL, Reason.OUTLINE_OFF)
-    mark(np.nan_to_num(record.weak) > limits.weak * unit, Trust.DOUBTFUL, Reason.ONE_SIDED)
+    one_sided = np.nan_to_num(record.weak) > _weak(record, unit, limits)
+    mark(one_sided, Trust.DOUBTFUL, Reason.ONE_SIDED)
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
     untold = (record.views < 1) | _unchecked(record)
     mark(hidden & ((lead < limits.hidden_ambiguous) | untold), Trust.DOUBTFUL, Reason.HIDDEN)
@@ -136,8 +140,10 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
     )
-    # A paw in the images is not known to be the left or the right one where the trunk's roll is not known.
-    seen &= _turn_doubt(record)[:, :1] <= 0
+    # A paw in the images is not known to be the left or the right one where the trunk's roll is not known, nor to be
+    # this leg's where outlines hold the leg from one side only, or hide it and speak against it: a fore paw looks the
+    # same, and so does a bare tail.
+    seen &= (_turn_doubt(record)[:, :1] <= 0) & ~one_sided & ~(hidden & (bad > limits.doubt))
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     for limb in range(1, record.bad.shape[1]):
         # A frame that was not tracked says nothing of those beside it.
@@ -156,7 +162,7 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     # Doubt grows from the limit down to a lead that is 0.06 less.
     rival = np.clip((_least_lead(record, limits) - np.nan_to_num(record.lead, nan=1.0)) / 0.06, 0.0, 1.0)
     rough = np.clip(np.nan_to_num(record.residual) / _rough(record, unit, limits) - 1.0, 0.0, 1.0)
-    weak = np.clip(np.nan_to_num(record.weak) / (limits.weak * unit) - 1.0, 0.0, 1.0)
+    weak = np.clip(np.nan_to_num(record.weak) / _weak(record, unit, limits) - 1.0, 0.0, 1.0)
     turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
     alone = 0.1 * _unchecked(record)
     doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone], axis=0)
@@ -205,6 +211,15 @@ def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     limit = np.where(np.nan_to_num(record.views) < SHOWN, limits.hidden_rough, limits.rough)
     limit[:, 0] = limits.trunk_rough
     return np.asarray(unit * limit)
+
+
+def _weak(record: LimbRecord, unit: float, limits: Limits) -> Floats:
+    """(T, L) uncertainty of a limb by its own outlines from which on it is doubtful, mm.
+
+    It takes outlines at their word: where few views show a limb, and its outlines leave more than good ones do, less.
+    """
+    few = (np.nan_to_num(record.views) <= SHOWN) & (np.nan_to_num(record.residual) > 0.5 * limits.hidden_rough * unit)
+    return np.asarray(unit * np.where(few, limits.few_weak, limits.weak))
 
 
 def _facing_told(limb_trust: Ints, limb_reason: Ints, names: Sequence[str]) -> Bools:

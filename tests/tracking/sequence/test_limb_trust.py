@@ -235,11 +235,25 @@ def test_a_foot_that_silhouettes_lack_is_believed_where_the_images_show_it() -> 
         assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == wanted
     # A leg that hardly any view shows by itself may be anywhere under the body: its colours must be clearer.
     for views, believed in ((2.0, Trust.TRUSTED), (1.0, Trust.DOUBTFUL)):
-        record = with_one(good(), bad=0.1, views=views, shown=0.08)
+        record = with_one(good(), missing=0.3, views=views, shown=0.08)
+        assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == believed
+    # Hidden, and contradicted besides: colours alone do not outweigh both.
+    assert judge_limbs(with_one(good(), bad=0.3, views=1.0, shown=0.0), unit=UNIT, limits=RODENTS)[0][1, 1]
+    # A leg that its outlines hold from one side only may stand on a fore paw, which looks the same.
+    for weak, believed in ((2.2, Trust.TRUSTED), (2.8, Trust.DOUBTFUL)):
+        record = with_one(good(), bad=0.1, views=2.0, weak=weak, residual=15.0, shown=0.02)
         assert judge_limbs(record, unit=UNIT, limits=RODENTS)[0][1, 1] == believed
     lost = with_one(good(), bad=0.4, outside=0.5, shown=0.0)
     assert judge_limbs(lost, unit=UNIT, limits=RODENTS)[0][1, 1] == Trust.LOST
     assert limb_doubt(with_one(good(), bad=0.1, shown=0.0), unit=UNIT, limits=RODENTS)[1, 1] > 5
+
+
+def test_a_rodents_leg_that_two_views_show_must_be_held_firmly_by_them() -> None:
+    for views, weak, wanted in ((2.0, 2.2, 0), (2.0, 2.8, 1), (3.0, 2.8, 0), (3.0, 4.5, 1)):
+        record = with_one(good(), views=views, weak=weak, residual=15.0)
+        trust, reason = judge_limbs(record, unit=UNIT, limits=RODENTS)
+        assert trust[1, 1] == wanted and reason[1, 1] == (int(Reason.ONE_SIDED) if wanted else 0)
+    assert not judge_limbs(with_one(good(), views=2.0, weak=2.8), unit=UNIT, limits=RODENTS)[0].any(), "it fits well"
 
 
 def test_leads_over_a_turn_in_place_are_taken_together() -> None:
