@@ -4,7 +4,7 @@ The same outline energy as in tracking is minimised over the logarithms of the l
 built-in body (`tracking.subjects.shape`) and over the poses of all frames. In each round the poses are fitted to the
 body as it is; then one Gauss-Newton step is taken in the shape, the poses eliminated (Schur complement): a longer limb
 moves the quads beyond it, a thicker one moves the surface around them. Outlines of one body err together, so that the
-numbers are held to the built-in body's proportions (`GIRTH_SPREAD` and the like), the more the less the frames say.
+numbers are held to what is known of bodies (`tracking.adapting.proportions`), the more the less the frames say.
 Then the skin is moved to the outlines, vertex by vertex (`tracking.adapting.skin_search`). Frames that the steps never
 saw decide whether the new body is kept, and its skin.
 """
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from tracking.adapting.garment_search import find_skirt, measured_skirt
+from tracking.adapting.proportions import known_of_bodies, known_of_stout_bodies
 from tracking.adapting.scale_search import Found, make_solver, refined_scale
 from tracking.adapting.skin_search import fit_skin
 from tracking.fitting.initialisation import Finder
@@ -31,34 +31,30 @@ from tracking.fitting.settings import COMMON, Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig
+from tracking.quads.template import body_unit
 from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.motion_transfer import transferred
-from tracking.subjects.shape import LIMBS, BodyShape, shape_groups
+from tracking.subjects.shape import BodyShape
 from tracking.subjects.shaped import Shaped, Shaper
 from tracking.subjects.skin import SkinMover
 from tracking.subjects.subject import Subject, scaled_subject
 
-__all__ = ["Adaptation", "adapt_shape", "known_of_bodies"]
+__all__ = ["Adaptation", "adapt_shape"]
 
 ROUNDS = ((90.0, 60.0, 60.0), (60.0, 45.0, 45.0), (60.0, 32.0, 32.0), (45.0, 24.0, 24.0), (32.0, 20.0, 20.0))
 """Robust scales of the poses' fits in each round, and (the last) of the step in shape; thousandths of the size."""
 SETTLED = 0.02
 """A largest step of a logarithm that makes the next round the last."""
-SIZE_SPREAD, LENGTH_SPREAD, GIRTH_SPREAD = 0.15, 0.06, 0.25
-"""How far bodies lie from the built-in one, 1 sigma of the logarithm: size from the estimate, lengths of parts and
-girths from the size."""
-LIMB_SPREAD = 0.045
-"""How far the two bones of a limb leave their proportion, 1 sigma of the logarithm of one over the other, as between
-people: loose cloth hides elbows, and outlines alone made an upper arm of 1.38 with a forearm of 0.81."""
 MOST = 0.15
 """Largest step of a logarithm in one round."""
 LONGER = 1e-3
 """Growth of a length's logarithm for its derivative."""
 FEWEST = 4
 """Frames without which nothing is estimated."""
-POOR = 0.82
-"""Overlap below which a frame says nothing of the shape, however few there are."""
+POOR, STOUT_POOR = 0.82, 0.70
+"""Overlap below which a frame says nothing of the shape, however few there are; and with one of several builds, whose
+girths are not the animal's yet: the cylinder's mouse has 0.72 to 0.80 with its build where it stands right."""
 GAIN, SKIN_GAIN = 0.003, 0.006
 """Rise of the overlap in held-out frames below which the plain body stays, and below which the shaped body keeps its
 own skin: a person who is built like the body gains nothing by it, and its joints wander a little."""
@@ -164,11 +160,12 @@ def adapt_shape(
         start, body = BodyShape.uniform(builtin.body, scale), scaled_subject(builtin, scale)
     if skirt is not None:
         begun = dressed(body, skirt)
-    if _too_few(starts, skirt):
+    poor = POOR if build is None else STOUT_POOR
+    if _too_few(starts, skirt, poor):
         others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
         looks |= others
         starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
-    fitted, held = _chosen(starts)
+    fitted, held = _chosen(starts, poor)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
     nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown, skirt=skirt)
@@ -176,7 +173,11 @@ def adapt_shape(
         return nothing
     try:
         poses = {frame: starts[frame] for frame in fitted}
-        shaped, sigma, skirt = _search(shaper, rig, looks, poses, start, fixed_lengths, settings, skirt)
+        stiffness = known_of_bodies(builtin.body)
+        if build is not None:
+            expected = settings.contour_sigma * body_unit(body.outline_template)
+            stiffness = known_of_stout_bodies(builtin.body, [fit.residual for fit in poses.values()], expected)
+        shaped, sigma, skirt = _search(shaper, rig, looks, poses, start, stiffness, fixed_lengths, settings, skirt)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
@@ -198,12 +199,12 @@ def adapt_shape(
     return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out, skirt)
 
 
-def _too_few(starts: dict[int, FrameFit], skirt: Skirt | None) -> bool:
+def _too_few(starts: dict[int, FrameFit], skirt: Skirt | None, poor: float) -> bool:
     """Return whether more frames are wanted.
 
     Of a body that fits most frames more of them tell no more; cloth hides it in some, and then all are wanted.
     """
-    fitted, held = _chosen(starts)
+    fitted, held = _chosen(starts, poor)
     if skirt is not None:
         return len(fitted) + len(held) < len(starts)
     return len(fitted) < FEWEST or not held
@@ -309,7 +310,7 @@ def _settled(solver: FrameSolver, look: Observation, pose: QuadPose, latent: Flo
     return solver.fit(look, best.pose, best.latent, latent_steps=False)
 
 
-def _chosen(fits: dict[int, FrameFit]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _chosen(fits: dict[int, FrameFit], poor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Frames to estimate from, and every third to decide by: those that fit about as well as the best.
 
     Lively motion fits unevenly: as many frames as are needed are taken, the best ones, if they fit at all.
@@ -322,7 +323,7 @@ def _chosen(fits: dict[int, FrameFit]) -> tuple[tuple[int, ...], tuple[int, ...]
     good = sorted(
         frame
         for frame, fit in fits.items()
-        if fit.agreement > best - 0.06 or (frame in needed and fit.agreement > POOR)
+        if fit.agreement > best - 0.06 or (frame in needed and fit.agreement > poor)
     )
     return tuple(f for k, f in enumerate(good) if k % 3 != 1), tuple(good[1::3])
 
@@ -333,14 +334,14 @@ def _search(
     looks: dict[int, Observation],
     fits: dict[int, FrameFit],
     start: BodyShape,
+    stiffness: Floats,
     fixed_lengths: bool,
     settings: Settings,
     skirt: Skirt | None,
 ) -> tuple[Shaped, Floats, Skirt | None]:
-    """Alternate fits of the poses and steps in shape, and in the skirt's."""
+    """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds it to ``start``."""
     body, count = start.body, len(start.lengths)
     middle = start.logs
-    stiffness = known_of_bodies(body)
     free = np.arange(count if fixed_lengths else 0, len(middle))
     fields = shaper.girth_fields(start)
     shaped = shaper.make(start, whole=False)
@@ -387,22 +388,6 @@ def _measured(
         hessian, gradient = hessian + more[0], gradient + more[1]
         moved[frame] = fit
     return moved, hessian, gradient
-
-
-def known_of_bodies(body: str) -> Floats:
-    """Curvature (K, K) of what is known of bodies, in the units of an energy that counts outlines too often."""
-    lengths, girths = shape_groups(body)
-    count, size = len(lengths), len(lengths) + len(girths)
-    mean = np.zeros(size)
-    mean[:count] = 1.0 / count
-    apart = np.eye(size) - mean[None]
-    spread = np.repeat([LENGTH_SPREAD, GIRTH_SPREAD], [count, size - count])
-    known = np.outer(mean, mean) / SIZE_SPREAD**2 + apart.T @ np.diag(spread**-2.0) @ apart
-    for (i, one), (j, other) in combinations(enumerate(lengths), 2):
-        if one in LIMBS and LIMBS[one] == LIMBS.get(other):
-            ratio = np.eye(size)[i] - np.eye(size)[j]
-            known += np.outer(ratio, ratio) / LIMB_SPREAD**2
-    return np.asarray(COMMON**2 * known)
 
 
 def _effects(

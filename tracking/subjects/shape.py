@@ -18,7 +18,8 @@ from tracking.subjects.ears import EARS
 __all__ = ["LIMBS", "BodyShape", "builds", "shape_groups"]
 
 LEAST, MOST = 0.55, 1.9
-"""Factors that an actor can be built with, with some room."""
+"""Factors that an actor can be built with, with some room; girths of a body that comes in builds have limits of their
+own (`most_girth`)."""
 
 
 LIMBS = {"upper_arm": "arm", "forearm": "arm", "thigh": "leg", "shank": "leg"}
@@ -71,6 +72,13 @@ def builds(body: str) -> tuple[BodyShape, ...]:
     )
 
 
+@cache
+def most_girth(body: str) -> float:
+    """Return the girth of a part against the body's size that none exceeds."""
+    table = tomllib.loads((CUTS / body / "groups.toml").read_text(encoding="utf-8")).get("build")
+    return MOST if table is None else float(table["most"])
+
+
 @dataclass(frozen=True)
 class BodyShape:
     """Lengths and girths of the parts of a built-in body.
@@ -96,7 +104,8 @@ class BodyShape:
         """Return the shape whose factors have these logarithms (K,), lengths first."""
         lengths, girths = shape_groups(body)
         size = float(np.mean(logs[: len(lengths)]))
-        factors = np.exp(size + np.clip(logs - size, np.log(LEAST), np.log(MOST))).tolist()
+        most = np.repeat(np.log([MOST, most_girth(body)]), [len(lengths), len(girths)])
+        factors = np.exp(size + np.clip(logs - size, np.log(LEAST), most)).tolist()
         return cls(
             body,
             dict(zip(lengths, factors[: len(lengths)], strict=True)),
@@ -146,11 +155,11 @@ class BodyShape:
     @property
     def extremes(self) -> tuple[str, ...]:
         """Measures that lie at the limit of what a body can be given."""
-        named = [(f"length of {part}", factor) for part, factor in self.lengths.items()]
-        named += [(f"girth of {part}", factor) for part, factor in self.girths.items()]
+        named = [(f"length of {part}", factor, MOST) for part, factor in self.lengths.items()]
+        named += [(f"girth of {part}", factor, most_girth(self.body)) for part, factor in self.girths.items()]
         size = float(np.exp(np.mean(np.log(list(self.lengths.values())))))
         near = 1e-6  # what was clipped lies on the limit, or a rounding error inside
-        return tuple(name for name, factor in named if not LEAST + near < factor / size < MOST - near)
+        return tuple(name for name, factor, most in named if not LEAST + near < factor / size < most - near)
 
     def joint_lengths(self) -> dict[str, float]:
         """Return the length factor of each segment, by joint name."""

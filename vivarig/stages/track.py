@@ -66,7 +66,7 @@ from vivarig.stages.track_summary import summary
 __all__ = ["join", "prepare", "work"]
 
 _BUILD_LOOKS = 4
-_SHAPE_LOOKS = 7
+_SHAPE_LOOKS, _STOUT_LOOKS = 7, 10
 _TRIED = 10
 """Frames of a part that are looked at before it is held to be empty."""
 _TEXTURE_VIEWS = 4
@@ -136,7 +136,9 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
         )
         # More frames were tried with people alone, whose clothes hide them in some.
         more = good if subject.body in WEARERS else ()
-        prepared = _adapted(adapt(look, _some(good, _SHAPE_LOOKS), more=more))
+        # An animal stouter than the built-in body is hunched in one frame and stretched in the next: more frames tell.
+        looks = _SHAPE_LOOKS if build is None or build.plain else _STOUT_LOOKS
+        prepared = _adapted(adapt(look, _some(good, looks), more=more))
         if not options.texture:
             return prepared
         if options.redraw:

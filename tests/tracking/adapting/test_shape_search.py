@@ -11,7 +11,8 @@ from calibration.cameras.ring import ring_rig
 from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
 from skeleton.motions import make_motion
-from tracking.adapting.shape_search import adapt_shape, known_of_bodies
+from tracking.adapting.proportions import known_of_bodies
+from tracking.adapting.shape_search import adapt_shape
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.subjects.settled_joints import SETTLED

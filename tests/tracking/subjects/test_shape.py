@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skeleton.actors.actor import build_actor
-from tracking.subjects.shape import BodyShape
+from tracking.subjects.shape import BodyShape, most_girth
 
 
 def test_a_large_animal_may_be_as_stout_as_a_small_one() -> None:
@@ -16,9 +16,20 @@ def test_a_large_animal_may_be_as_stout_as_a_small_one() -> None:
         stout[rump] += np.log(1.7)
         shape = BodyShape.from_logs("rat", stout)
         assert np.isclose(shape.girths["rump"], 1.7 * size) and shape.extremes == ()
-        stout[rump] += np.log(1.2)
+        stout[rump] += np.log(1.4)  # hunched
         shape = BodyShape.from_logs("rat", stout)
-        assert np.isclose(shape.girths["rump"], 1.9 * size) and shape.extremes == ("girth of rump",)
+        assert np.isclose(shape.girths["rump"], 1.7 * 1.4 * size) and shape.extremes == ()
+        stout[rump] += np.log(1.4)
+        shape = BodyShape.from_logs("rat", stout)
+        assert np.isclose(shape.girths["rump"], most_girth("rat") * size) and shape.extremes == ("girth of rump",)
+
+
+def test_people_come_in_one_build_and_have_narrower_limits() -> None:
+    plain = BodyShape.uniform("human", 1.0)
+    logs = plain.logs.copy()
+    logs[len(plain.lengths)] += np.log(2.2)
+    shape = BodyShape.from_logs("human", logs)
+    assert max(shape.girths.values()) == most_girth("human") < most_girth("mouse") and len(shape.extremes) == 1
 
 
 def test_a_stout_large_rat_can_be_built() -> None:

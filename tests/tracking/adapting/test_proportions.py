@@ -1,0 +1,15 @@
+"""What outlines that miss an animal may say of its bones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracking.adapting.proportions import STOUT_SPREAD, known_of_bodies, known_of_stout_bodies
+
+
+def test_outlines_that_miss_an_animal_by_more_say_less_of_its_proportions() -> None:
+    loose = known_of_bodies("mouse", STOUT_SPREAD)
+    assert np.allclose(known_of_stout_bodies("mouse", [0.1, 0.2], 1.0), loose), "as where the spreads were chosen"
+    for left in (1.0, 1.5, 2.0):
+        assert np.allclose(known_of_stout_bodies("mouse", [left, left], 1.0), left**2 / 0.3 * loose)
+    assert np.allclose(known_of_stout_bodies("mouse", [9.0], 1.0), known_of_stout_bodies("mouse", [99.0], 1.0))
