@@ -42,7 +42,7 @@ def agreement_of_view(masks: Sequence[Bools], rig: Rig, left_out: int) -> float:
     others = [k for k in range(len(rig)) if k != left_out and masks[k].any()]
     if len(others) < 2 or not masks[left_out].any():
         return float("nan")
-    hull = implicit_hull([masks[k] for k in others], rig.subset([rig.names[k] for k in others]))
+    hull = implicit_hull([masks[k] for k in others], rig.subset([rig.names[k] for k in others]), score=False)
     if not len(hull.faces):
         return 0.0
     seen = cast_masks(rig.subset([rig.names[left_out]]), hull.vertices, hull.faces.astype(np.int64))[0]
