@@ -36,7 +36,7 @@ from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
-__all__ = ["Evaluation", "FrameEnergy", "Level"]
+__all__ = ["Evaluation", "FrameEnergy"]
 
 MANY = 1000
 """More training poses than these were captured."""
@@ -70,7 +70,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class _Level:
     """The template at one fineness: coordinates in single precision, outlines, spread, samples per view, pale parts.
 
     Of the observed samples one of ``every`` is paired.
@@ -93,7 +93,7 @@ class Level:
         sizes: list[tuple[int, int]],
         samples: tuple[int, int],
         cage_rig: CageRig,
-    ) -> Level:
+    ) -> _Level:
         matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
         pale = pale_vertices(cage_rig.quads, template.binding)
@@ -136,9 +136,9 @@ class FrameEnergy:
         self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
-        self._fine = Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
+        self._fine = _Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
+        self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
         self._warm = replace(self._coarse, every=WARM_EVERY)
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
@@ -188,7 +188,7 @@ class FrameEnergy:
         """Its coordinates in single precision."""
         return self._coarse.binding
 
-    def _outline_rows(self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
+    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
         """Pairs of outline samples around a pose, and their weighted derivatives."""
         vertices = self.cage_rig.deform(level.binding, pose)
         reach = self.settings.reach * scale * self.unit
@@ -221,7 +221,7 @@ class FrameEnergy:
         return _Rows(matches, jacobian, root)
 
     def _data_rows(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[Singles, Floats, Floats]:
         """Derivatives (N, 6 Q) and weighted residuals (N,) of outlines and marked points; the outlines' own, mm."""
         rows = self._outline_rows(level, packed, pose, scale)
@@ -232,7 +232,7 @@ class FrameEnergy:
         return jacobian, weighted, rows.matches.residuals
 
     def _data_system(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[System, Floats]:
         """Normal equations of the images around a pose, and the outlines' residuals, mm."""
         jacobian, weighted, residuals = self._data_rows(level, packed, pose, scale)
@@ -273,7 +273,7 @@ class FrameEnergy:
         return damping
 
     def _evaluate(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> Evaluation:
         """Energy around a pose, but for the expectation."""
         settings, unit = self.settings, self.unit

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from calibration.foundation.arrays import Floats, Singles
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
-from tracking.fitting.frame_energy import Evaluation, FrameEnergy, Level
+from tracking.fitting.frame_energy import Evaluation, FrameEnergy
 from tracking.fitting.joint_fit import FrameBlock
 from tracking.fitting.point_fit import moved
 from tracking.observations.contours import Observation
@@ -135,7 +135,7 @@ class FrameSolver(FrameEnergy):
                     predict_turn or self.settings.predict_turn,
                 )
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
-        return self._report(self._fine, packed, pose, latent, last)
+        return self._report(packed, pose, latent, last)
 
     def roughly(self, observation: Observation, start: QuadPose, latent: Floats, *, rounds: int) -> RoughFit:
         """Go along the manifold alone, so many rounds: enough to tell which of many starts to fit."""
@@ -161,7 +161,6 @@ class FrameSolver(FrameEnergy):
         observation: Observation,
         starts: Sequence[tuple[QuadPose, Floats]],
         met: Callable[[QuadPose, list[QuadPose]], bool],
-        keep: int,
     ) -> list[FrameFit]:
         """A few coarse steps from several starts side by side: enough to tell which one to finish.
 
@@ -169,7 +168,6 @@ class FrameSolver(FrameEnergy):
             observation: silhouettes.
             starts: quads and latent points.
             met: whether a pose on the way is one that is known, or one of some others: it is not gone on with.
-            keep: how many, the best, are gone on with after the first step.
         """
         packed = self._fine.matcher.pack(observation)
         going: list[tuple[QuadPose, Floats, Evaluation | None]] = [(pose, latent, None) for pose, latent in starts]
@@ -180,10 +178,7 @@ class FrameSolver(FrameEnergy):
                 pose, latent, _ = self._local_step(at, pose, latent, None)
                 if not met(pose, [other for other, _, _ in going]):
                     going.append((pose, latent, at))
-            if len(going) > keep:
-                scores = [self._report(self._coarse, packed, *one).score for one in going]
-                going = [going[k] for k in sorted(np.argsort(-np.array(scores), kind="stable")[:keep])]
-        return [self._report(self._fine, packed, *one) for one in going]
+        return [self._report(packed, *one) for one in going]
 
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
@@ -326,13 +321,11 @@ class FrameSolver(FrameEnergy):
         far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
         return moved(pose, step[:latent_start]), latent + step[latent_start:], far
 
-    def _report(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None
-    ) -> FrameFit:
+    def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
-        overlap = level.matcher.overlaps(self.cage_rig.deform(level.binding, pose), packed)
+        overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
         off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
         strain = 0.0 if self.posture is None else self.posture.of(pose)
         curvature = self._curvature(last)

@@ -218,13 +218,8 @@ class LimbSearch:
         solver = self.evidence.solver
         return [solver.fit(observation, start, self.latent_of(start), latent_steps=False) for start in starts]
 
-    def sketches(
-        self, observation: Observation, starts: list[QuadPose], pose: QuadPose, limb: int, keep: int
-    ) -> list[FrameFit]:
-        """The same, coarsely, of the best so many starts.
-
-        Those whose limb comes to where it is in a pose, or in another of them, are not gone on with.
-        """
+    def sketches(self, observation: Observation, starts: list[QuadPose], pose: QuadPose, limb: int) -> list[FrameFit]:
+        """The same, coarsely; those whose limb comes to where it is in a pose, or in another, are not gone on with."""
         solver, chain = self.evidence.solver, self.evidence.limbs.chains[limb]
         near = BACK * solver.unit
 
@@ -232,7 +227,7 @@ class LimbSearch:
             away = [np.linalg.norm(here.centres[chain] - one.centres[chain], axis=1).mean() for one in (pose, *others)]
             return bool(min(away) < near)
 
-        return solver.sketches(observation, [(start, self.latent_of(start)) for start in starts], met, keep)
+        return solver.sketches(observation, [(start, self.latent_of(start)) for start in starts], met)
 
     def finished(self, observation: Observation, sketch: FrameFit) -> FrameFit:
         """Fit a frame anew from a sketch of it."""

@@ -148,9 +148,8 @@ class LimbMender:
                 if self._shown(observation, trial, limb) >= shown:
                     best = self._better(observation, best, trial, limb)
             return best
-        # A rodent's limbs are looked for in most frames: the better half of the starts is gone on with after one step,
-        # and only the best is fitted to the end.
-        sketches = self.search.sketches(observation, starts, fit.pose, limb, (len(starts) + 1) // 2)
+        # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
+        sketches = self.search.sketches(observation, starts, fit.pose, limb)
         sketch = self._best(observation, sketches, limb, shown)
         if sketch is None or self._value(observation, sketch, limb) < self._value(observation, fit, limb) - HOPE:
             return fit
@@ -227,7 +226,7 @@ class LimbMender:
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
         starts = self.search.propose(observation, fit.pose, limb, STARTS)
-        for sketch in self.search.sketches(observation, starts, fit.pose, limb, STARTS):
+        for sketch in self.search.sketches(observation, starts, fit.pose, limb):
             if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
