@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -171,8 +172,8 @@ def _decode(
         index, turned = 0, VideoReformatter()  # one for all frames: it keeps its tables
         try:
             frames: Iterator[tuple[int, av.VideoFrame]] = enumerate(container.decode(stream))
-            if start >= _WORTH_SEEKING and container.format.name in _STAMPED:
-                frames = _sought(path, container, stream, start)
+            if (start >= _WORTH_SEEKING or step > 1) and container.format.name in _STAMPED:
+                frames = _sought(path, container, stream, range(start, sys.maxsize if stop is None else stop, step))
             for index, frame in frames:
                 if stop is not None and index >= stop:
                     return
@@ -197,31 +198,37 @@ def _first_plane(frame: av.VideoFrame) -> Bytes:
 
 
 def _sought(
-    path: Path, container: av.container.InputContainer, stream: av.VideoStream, start: int, *, trusting: bool = True
+    path: Path, container: av.container.InputContainer, stream: av.VideoStream, wanted: range, *, trusting: bool = True
 ) -> Iterator[tuple[int, av.VideoFrame]]:
-    """Yield (index, frame) from the key frame before ``start`` on.
+    """Yield (index, frame) from the key frame before the first ``wanted`` on, others too, but not all of them.
 
     Frames are numbered by their time stamps, read without decoding; a video without usable stamps is decoded from its
     beginning.
     """
     told = path.stat()
     stamps, even = _time_stamps(path, told.st_size, told.st_mtime_ns, trusting)
-    if stamps is None or start >= len(stamps):
+    if stamps is None or wanted.start >= len(stamps):
         yield from enumerate(container.decode(stream))
         return
-    container.seek(int(stamps[start]), stream=stream, backward=True, any_frame=False)
+    container.seek(int(stamps[wanted.start]), stream=stream, backward=True, any_frame=False)
     begun = False
-    for frame in container.decode(stream):
-        if frame.pts is None:
-            continue
-        index = int(np.searchsorted(stamps, frame.pts))
-        if even and (index == len(stamps) or stamps[index] != frame.pts):
-            if begun:
-                raise InputError(f"{path}: frame {index} is not where its index says; write the video's container anew")
-            yield from _sought(path, container, stream, start, trusting=False)
-            return
-        begun = True
-        yield index, frame
+    for packet in container.demux(stream):
+        # What is not wanted, and what no other frame rests on, is not decoded.
+        known = packet.pts is not None and int(np.searchsorted(stamps, packet.pts)) not in wanted
+        stream.codec_context.skip_frame = "NONREF" if known else "DEFAULT"
+        for frame in packet.decode():
+            if frame.pts is None:
+                continue
+            index = int(np.searchsorted(stamps, frame.pts))
+            if even and (index == len(stamps) or stamps[index] != frame.pts):
+                if begun:
+                    raise InputError(
+                        f"{path}: frame {index} is not where its index says; write the video's container anew"
+                    )
+                yield from _sought(path, container, stream, wanted, trusting=False)
+                return
+            begun = True
+            yield index, frame
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -82,3 +82,13 @@ def test_a_video_is_counted_once_and_again_when_it_changes(tmp_path: Path) -> No
         write_video(path, clip(count, False), 120.0)
         assert probe(path).frames == count == probe(path).frames
         assert [index for index, _ in read_frames(path, 50)] == list(range(50, count))
+
+
+def test_frames_that_nothing_rests_on_are_decoded_only_if_wanted(tmp_path: Path) -> None:
+    path, frames = tmp_path / "a.mp4", clip(120, False)
+    write_video(path, frames, 120.0, quality=4)
+    with video._opened(path) as container:
+        wanted = range(60, 120, 10)
+        decoded = [index for index, _ in video._sought(path, container, container.streams.video[0], wanted)]
+    assert set(wanted) <= set(decoded) and len(decoded) < 90  # of 120
+    assert decoded == sorted(decoded)
