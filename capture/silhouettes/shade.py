@@ -52,11 +52,12 @@ def learn_shade(
 ) -> tuple[list[CameraModel], Floor | None]:
     """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
     learnt, floor, scenes = list(models), None, _empty_scenes(models)
+    marks: list[float | None] = []
     for _ in range(_ROUNDS):
         masks = list(pool.map(_silhouettes, learnt, samples))
         if rig is not None and len(rig) >= 3:
             frames = [list(views) for views in zip(*masks, strict=False)]
-            floor = floor_of(frames, rig, scenes)
+            floor = floor_of(frames, rig, scenes, marks)
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
         learnt = list(pool.map(_with_limit, learnt, samples, masks))
@@ -93,12 +94,18 @@ def _empty_scenes(models: Sequence[CameraModel]) -> list[Singles]:
     return scenes if len(scenes) == len(models) else []
 
 
-def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig, scenes: Sequence[Singles] = ()) -> Floor | None:
+def floor_of(
+    frames: Sequence[Sequence[Bools]],
+    rig: Rig,
+    scenes: Sequence[Singles] = (),
+    marks: list[float | None] | None = None,
+) -> Floor | None:
     """Return the floor that the subject stands on in most of some frames' silhouettes; None if it does not show.
 
     Floors are planes of constant z, below (or, where z points down, above) the subject, on whose side the cameras are.
     Silhouettes hold shade and mirror images at the feet, or lack these; so marks on the floor in the empty ``scenes``
-    (H, W, C) of the rig's cameras say how high it is, if they show.
+    (H, W, C) of the rig's cameras say how high it is, if they show. ``marks``: how high they were found to be before;
+    filled where that is not known yet.
     """
     hulls = [implicit_hull(list(masks), rig, sharp=False, score=False) for masks in frames]
     hulls = [hull for hull in hulls if not hull.is_empty]
@@ -114,15 +121,19 @@ def floor_of(frames: Sequence[Sequence[Bools]], rig: Rig, scenes: Sequence[Singl
             corners = np.concatenate([hull.vertices[:, :2] for hull in hulls])
             lowest = up * float(near)
             low, high = (np.append(side(corners, axis=0), lowest) for side in (np.min, np.max))
-            marked = _marked_height(scenes, rig, Box(low, high), height)
+            marked = _marked_height(scenes, rig, Box(low, high), height, [] if marks is None else marks)
             level = lowest - up * _BELOW * height if marked is None else marked - up * _slack(rig, Box(low, high))
             return Floor(level, up, up * float(np.median(clear)))
     return None
 
 
-def _marked_height(scenes: Sequence[Singles], rig: Rig, area: Box, height: float) -> float | None:
+def _marked_height(
+    scenes: Sequence[Singles], rig: Rig, area: Box, height: float, marks: list[float | None]
+) -> float | None:
     """Return the z of the marks on the floor, if they show about where a subject of some height is lowest."""
-    found = textured_height(scenes, rig, area, _REACH * height) if scenes else None
+    if not marks:  # looked for once: the scenes stay the same, whatever is found of the subject
+        marks.append(textured_height(scenes, rig, area, _REACH * height) if scenes else None)
+    found = marks[0]
     return found if found is not None and abs(found - float(area.centre[2])) < _NEAR * height else None
 
 

@@ -345,3 +345,12 @@ def test_a_plate_is_made_of_several_pictures_or_of_a_stretch_of_a_clip(
             load_recording(tmp_path)
     with pytest.raises(InputError, match="it has 8 frames"):
         empty_scene([tmp_path / "clip"], (9, 12))
+
+
+def test_marks_on_the_floor_are_looked_for_once() -> None:
+    frames = [[ball(view, (40.0 * n, 20.0, RADIUS)) for view in RIG] for n in range(-1, 2)]
+    plain = [np.full((*SIZE[::-1], 3), 100.0, np.float32) for _ in RIG]
+    marks: list[float | None] = [2.0]  # found before: not looked for in scenes that show none
+    found, bare = floor_of(frames, RIG, plain, marks), floor_of(frames, RIG, plain)
+    assert found is not None and bare is not None and marks == [2.0]
+    assert found.height == pytest.approx(2.0, abs=1.0) and bare.height < 0.0
