@@ -7,7 +7,6 @@ corners, found exactly: the line shared by two planes is clipped by all others, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from calibration.cameras.camera import Camera
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Bools, Floats
 from calibration.foundation.compiled import compiled
 from capture.hull.distance import DistanceImage, Extent, box_corners
 
@@ -132,26 +131,49 @@ def pyramid(camera: Camera, image: DistanceImage, *, margin: float = 0.01) -> Fl
     seen = np.isfinite(rays).all(axis=1)
     if not seen.any():
         return None
-    # Written out: each frame of a recording asks this of all views, twice, and numpy's own ways cost ten times as much.
-    forward = rays[seen].sum(axis=0)
-    forward /= math.sqrt(forward @ forward)
-    along = rays[seen] @ forward
-    if not seen.all() or along.min() < 0.1:
-        return np.concatenate([-forward, [forward @ origins[0]]])[None]
-    right = rays[3] - rays[7]
-    right -= (right @ forward) * forward
-    right /= math.sqrt(right @ right)
-    (a, b, c), (x, y, z) = forward.tolist(), right.tolist()
-    axes = np.array([[x, y, z], [b * z - c * y, c * x - a * z, a * y - b * x]])  # to the right, and down
-    tangents = (axes @ rays.T) / along
-    low, high = tangents.min(axis=1), tangents.max(axis=1)
-    grow = margin * (high - low)
+    return _pyramid(np.ascontiguousarray(rays), np.asarray(seen), origins[0], margin)
+
+
+@compiled
+def _pyramid(rays: Floats, seen: Bools, origin: Floats, margin: float) -> Floats:
+    """Return (5, 4) the half-spaces around rays (8, 3), clockwise from a corner; (1, 4) if not all are ``seen``.
+
+    Each frame of a recording asks this of all views, twice.
+    """
+    forward, right, down = np.zeros(3), np.empty(3), np.empty(3)
+    for n in range(len(rays)):
+        if seen[n]:
+            forward += rays[n]
+    forward /= np.sqrt((forward * forward).sum())
+    least = np.inf
+    for n in range(len(rays)):
+        if seen[n]:
+            least = min(least, (rays[n] * forward).sum())
+    if not seen.all() or least < 0.1:
+        planes = np.empty((1, 4))
+        planes[0, :3] = -forward
+        planes[0, 3] = (forward * origin).sum()
+        return planes
+    right[:] = rays[3] - rays[7]
+    right -= (right * forward).sum() * forward
+    right /= np.sqrt((right * right).sum())
+    down[0] = forward[1] * right[2] - forward[2] * right[1]
+    down[1] = forward[2] * right[0] - forward[0] * right[2]
+    down[2] = forward[0] * right[1] - forward[1] * right[0]
     planes = np.empty((5, 4))
     planes[0, :3] = -forward
-    planes[1::2, :3] = axes - (high + grow)[:, None] * forward
-    planes[2::2, :3] = (low - grow)[:, None] * forward - axes
-    planes[:, :3] /= np.sqrt(np.einsum("ij,ij->i", planes[:, :3], planes[:, :3]))[:, None]
-    planes[:, 3] = -(planes[:, :3] @ origins[0])
+    for k in range(2):
+        axis = right if k == 0 else down
+        low, high = np.inf, -np.inf
+        for n in range(len(rays)):
+            tangent = (rays[n] * axis).sum() / (rays[n] * forward).sum()
+            low, high = min(low, tangent), max(high, tangent)
+        grow = margin * (high - low)
+        planes[1 + 2 * k, :3] = axis - (high + grow) * forward
+        planes[2 + 2 * k, :3] = (low - grow) * forward - axis
+    for k in range(5):
+        planes[k, :3] /= np.sqrt((planes[k, :3] * planes[k, :3]).sum())
+        planes[k, 3] = -(planes[k, :3] * origin).sum()
     return planes
 
 

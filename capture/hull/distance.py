@@ -22,13 +22,17 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 
 __all__ = ["RIM_PX", "DistanceImage", "Extent", "Outside", "PackedDistances", "distance_image", "pack_distances"]
 
 BAND_PX = 2.0
+#: Up to here those of the pixel grid are exact, beyond they are lower bounds, right to a few pixels.
+_EXACT_PX = 12
+#: OpenCV's distances are right to this share.
+_SURE = 0.98
 #: Pixels around the silhouette that its distance image covers; beyond, the distance to this frame is added.
 MARGIN_PX = 6
 #: Pixels around the frame that the distance image of a view covers that shows a part of the subject.
@@ -175,32 +179,92 @@ def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO)
     if full != 1.0:
         level /= np.float32(full)
     values = np.full(level.shape, BAND_PX**2, dtype=np.float32)
-    away = np.empty(level.shape, dtype=np.uint8)
     _edge_band(level, BAND_PX, values)
-    _away_from_edge(values, away)
-    _signed(level, cv2.distanceTransform(away, cv2.DIST_L2, cv2.DIST_MASK_5), np.float32(BAND_PX), values)
+    edge, pairs = _at_edge(values)
+    far = cv2.distanceTransform(pairs, cv2.DIST_L2, cv2.DIST_MASK_5)
+    _signed(level, _along_columns(edge, _EXACT_PX), far, np.float32(BAND_PX), values)
     return DistanceImage(values, (left, top), box, view, carves_outside)
 
 
 @compiled
-def _away_from_edge(squares: Singles, away: NDArray[np.uint8]) -> None:
-    """Set to 0 the pixels that lie at the edge, to 1 all others."""
-    for row in range(squares.shape[0]):
-        for column in range(squares.shape[1]):
-            away[row, column] = squares[row, column] > np.float32(0.505)
+def _at_edge(squares: Singles) -> tuple[Bytes, Bytes]:
+    """Return (h, w) 1 for pixels at the edge, else 0; and (h / 2, w / 2) 0 where two by two hold one, else 1."""
+    height, width = squares.shape
+    edge = np.empty((height, width), np.uint8)
+    pairs = np.empty(((height + 1) // 2, (width + 1) // 2), np.uint8)
+    line = np.zeros(2 * pairs.shape[1], np.uint8)
+    for row in range(height):
+        own, out = squares[row], edge[row]
+        for column in range(width):
+            out[column] = np.uint8(own[column] <= np.float32(0.505))
+    for row in range(pairs.shape[0]):
+        upper, lower = edge[2 * row], edge[min(2 * row + 1, height - 1)]
+        for column in range(width):
+            line[column] = upper[column] | lower[column]
+        free = pairs[row]
+        for column in range(len(free)):
+            free[column] = np.uint8(1) - (line[2 * column] | line[2 * column + 1])
+    return edge, pairs
 
 
 @compiled
-def _signed(level: Singles, to_edge: Singles, band: np.float32, values: Singles) -> None:
-    """Turn squared distances to the edge's polyline into signed ones, those of the pixel grid where it is far."""
+def _along_columns(edge: Bytes, reach: int) -> Bytes:
+    """Return (h, w) the distances from pixels of an edge along columns, up to ``reach``.
+
+    No step waits for the pixel beside it, so many are done at a time; likewise below.
+    """
+    height, width = edge.shape
+    most, one = np.uint8(reach), np.uint8(1)
+    out = np.full((height, width), most, np.uint8)
+    for row in range(height):
+        own, at_edge, before = out[row], edge[row], out[max(row - 1, 0)]
+        for column in range(width):
+            next_to = np.uint8(before[column] + one) if before[column] < most else most
+            own[column] = np.uint8(0) if at_edge[column] == one else next_to
+    for row in range(height - 2, -1, -1):
+        own, after = out[row], out[row + 1]
+        for column in range(width):
+            own[column] = np.uint8(after[column] + one) if after[column] < own[column] else own[column]
+    return out
+
+
+@compiled
+def _signed(level: Singles, along: Bytes, far: Singles, band: np.float32, values: Singles) -> None:
+    """Turn squared distances to the edge's polyline into signed ones, those of the pixel grid where it is far.
+
+    ``along``: those along columns, up to a limit; ``far``: distances of two by two pixels, in twos, which hold beyond.
+    """
+    limit, half = np.float32(_EXACT_PX), np.float32(0.5)
+    sure, corner = np.float32(2.0 * _SURE), np.float32(np.sqrt(2.0))
+    width = level.shape[1]
+    beyond, best = np.empty(2 * far.shape[1], np.float32), np.empty(width, np.float32)
+    line = np.full(width + 2 * _EXACT_PX, limit * limit, np.float32)
     for row in range(level.shape[0]):
-        for column in range(level.shape[1]):
-            # Pixels at the edge are half a pixel from it. Without branches: several pixels are done at a time.
-            grid = to_edge[row, column] + np.float32(0.5)
-            far = grid if grid > band else band
-            near = np.sqrt(values[row, column])
-            magnitude = near if near < band else far
-            values[row, column] = -magnitude if level[row, column] > np.float32(0.5) else magnitude
+        if row % 2 == 0:
+            coarse = far[row // 2]
+            for column in range(len(coarse)):
+                # A lower bound: pixels lie within half of one along both axes of the middle of their four.
+                least = sure * coarse[column] - corner
+                beyond[2 * column] = beyond[2 * column + 1] = least if least > limit else limit
+        own, middle = along[row], line[_EXACT_PX : _EXACT_PX + width]
+        for column in range(width):
+            middle[column] = np.float32(own[column]) * np.float32(own[column])
+            best[column] = middle[column]
+        for shift in range(1, _EXACT_PX):
+            more, first = np.float32(shift * shift), _EXACT_PX - shift
+            left, right = line[first : first + width], line[first + 2 * shift : first + 2 * shift + width]
+            for column in range(width):
+                other = left[column] if left[column] < right[column] else right[column]
+                best[column] = other + more if other + more < best[column] else best[column]
+        shown, out = level[row], values[row]
+        for column in range(width):
+            # Pixels at the edge are half a pixel from it.
+            near = np.sqrt(best[column])
+            grid = (near if near < limit else beyond[column]) + half
+            grid = grid if grid > band else band
+            exact = np.sqrt(out[column])
+            magnitude = exact if exact < band else grid
+            out[column] = -magnitude if shown[column] > half else magnitude
 
 
 @dataclass(frozen=True, eq=False)

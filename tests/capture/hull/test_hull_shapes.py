@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 import trimesh
@@ -347,3 +348,23 @@ def test_a_mesh_that_reaches_up_to_a_camera_or_behind_it_is_drawn_within_the_ima
         assert drawn.shape == (400, 480)
     ahead = trimesh.creation.icosphere(3, 40.0)
     assert mesh_silhouette(view, np.asarray(ahead.vertices), np.asarray(ahead.faces, dtype=np.int32)).any()
+
+
+def test_distances_are_exact_near_the_edge_and_never_too_large(rng: np.random.Generator) -> None:
+    mask = np.zeros((160, 213), dtype=bool)
+    mask[40:120, 60:150] = cv2.blur(rng.random((80, 90)), (9, 9)) > 0.5
+    image = distance_image(mask)
+    height, width = image.values.shape
+    (left, top), inside = image.origin, image.values < 0
+    np.testing.assert_array_equal(inside, mask[top : top + height, left : left + width])
+    # Of the pixel grid: from the pixels whose neighbour is of the other kind, which are half a pixel from the edge.
+    edge = np.zeros_like(inside)
+    for axis in (0, 1):
+        differs = np.diff(inside, axis=axis)
+        edge |= np.pad(differs, [(0, 1), (0, 0)] if axis == 0 else [(0, 0), (0, 1)])
+        edge |= np.pad(differs, [(1, 0), (0, 0)] if axis == 0 else [(0, 0), (1, 0)])
+    true = cv2.distanceTransform((~edge).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) + 0.5
+    said = np.abs(image.values)
+    near = (true > 3.0) & (true < 12.0)
+    assert near.any() and np.abs(said - true)[near].max() < 0.6  # corners are cut off by the polyline
+    assert (said <= true + 0.6).all()
