@@ -10,6 +10,7 @@ import numpy as np
 
 from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bools, Floats, Ints
+from capture.mask_boxes import box_of
 
 __all__ = ["Outlines", "join_outlines", "outline"]
 
@@ -42,7 +43,7 @@ def join_outlines(corners: Sequence[Floats]) -> Outlines:
 
 def outline(mask: Bools, camera: Camera) -> Floats:
     """Return (n, 2) px the corners of the convex hull of a silhouette (H, W), convex as without distortion."""
-    x, y, width, height = cv2.boundingRect(mask.view(np.uint8))
+    x, y, width, height = box_of(mask)
     if width == 0:
         return np.zeros((0, 2))
     crop = np.ascontiguousarray(mask[y : y + height, x : x + width]).view(np.uint8)

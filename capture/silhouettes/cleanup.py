@@ -11,13 +11,20 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Bytes
+from calibration.foundation.arrays import Bools, Bytes, Ints
 from capture.backgrounds.background import SCALE
-from capture.silhouettes.runs import Runs, runs_of
+from capture.silhouettes.runs import Runs, runs_of, runs_where
 
-__all__ = ["Cleaning", "clean_mask", "silhouette_of"]
+__all__ = [
+    "Cleaning",
+    "Holes",
+    "clean_mask",
+    "fill_holes",
+    "holes_of",
+    "silhouette_and_holes",
+    "silhouette_of",
+]
 
 
 @dataclass(frozen=True)
@@ -41,56 +48,110 @@ class Cleaning:
     hole_share: float = 0.003
 
 
+@dataclass(frozen=True, eq=False)
+class Holes:
+    """The holes of a mask: background that does not hang together with the border.
+
+    Attributes:
+        runs: all that is not set in the mask's rectangle.
+        part: (n,) which of its parts are holes.
+        areas: (n,) their pixels.
+    """
+
+    runs: Runs
+    part: Ints
+    areas: Ints
+
+    def counts(self, mask: Bools) -> Ints:
+        """Return (n,) how many pixels of each are set in another mask (H, W)."""
+        return np.asarray(self.runs.counts(mask)[self.part])
+
+    def fill(self, mask: Bools, chosen: Bools) -> None:
+        """Set the holes chosen (n,) in a mask (H, W), in place."""
+        if chosen.any():
+            self.runs.drawn(self.runs.of_parts(self.part[chosen]), mask)
+
+    def only(self, chosen: Bools) -> Holes:
+        """Return the holes chosen (n,) alone."""
+        return Holes(self.runs, self.part[chosen], self.areas[chosen])
+
+
 def silhouette_of(evidence: Bytes, cleaning: Cleaning) -> Bools:
     """Return (H, W) the silhouette in an evidence image."""
-    low = np.uint8(min(255.0, cleaning.low * SCALE))
-    high = np.uint8(min(255.0, cleaning.high * SCALE))
-    return clean_mask(evidence >= low, evidence >= high, cleaning)
+    return silhouette_and_holes(evidence, cleaning)[0]
 
 
-def clean_mask(weak: Bools, strong: Bools, cleaning: Cleaning) -> Bools:
-    """Return the parts of ``weak`` (H, W) worth keeping, with small holes filled."""
-    runs = runs_of(weak, diagonal=True)
-    if runs.parts == 0:
-        return np.zeros_like(weak)
+def silhouette_and_holes(evidence: Bytes, cleaning: Cleaning) -> tuple[Bools, Holes]:
+    """Return (H, W) the silhouette in an evidence image, and the holes that it has."""
+    low, high = (np.uint8(min(255.0, sigma * SCALE)) for sigma in (cleaning.low, cleaning.high))
+    runs = runs_where(evidence, low)
+    return _cleaned(runs, runs.counts_from(evidence, high), cleaning)
+
+
+def clean_mask(mask: Bools, cleaning: Cleaning) -> Bools:
+    """Return the parts of a mask (H, W) worth keeping, with small holes filled."""
+    runs = runs_of(mask, diagonal=True)
+    return _cleaned(runs, runs.areas(), cleaning)[0]
+
+
+def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning) -> tuple[Bools, Holes]:
+    """Return the parts worth keeping and their holes; ``strong``: (parts,) how many strong pixels each has."""
     areas = runs.areas()
     # One strong pixel may be noise; a strong part has several.
-    areas[runs.counts(strong) < np.minimum(3, 0.5 * areas + 1)] = 0
+    areas[strong < np.minimum(3, 0.5 * areas + 1)] = 0
+    if areas.max(initial=0) < cleaning.least_px:
+        nothing = np.zeros(0, np.int64)
+        return np.zeros(runs.shape, dtype=bool), Holes(runs, nothing, nothing)
+    keep = _worth_keeping(runs, areas, cleaning)
+    chosen = keep[runs.part]
+    mask = runs.drawn(chosen)
+    holes = holes_between(runs, chosen)
+    small = holes.areas <= max(cleaning.least_px, cleaning.hole_share * float(areas[keep].sum()))
+    holes.fill(mask, small)
+    return mask, holes.only(~small)
+
+
+def _worth_keeping(runs: Runs, areas: Ints, cleaning: Cleaning) -> Bools:
+    """Return (parts,) which parts are large, or near what is; ``areas``: (parts,) their pixels, 0 if not strong."""
     largest = int(areas.argmax())
-    if areas[largest] < cleaning.least_px:
-        return np.zeros_like(weak)
     keep = areas >= max(cleaning.least_px, cleaning.part_share * float(areas[largest]))
+    small = ~keep & (areas >= cleaning.least_px)
+    if not small.any():
+        return np.asarray(keep)
     _, _, width, height = runs.rectangle(runs.part == largest)
     reach = cleaning.near_share * float(max(width, height))
-    small = ~keep & (areas >= cleaning.least_px)
-    if small.any() and reach >= 1:
+    if reach >= 1:
         body = runs.drawn(keep[runs.part]).view(np.uint8)
         x, y, w, h = runs.rectangle(keep[runs.part])
         room = int(reach) + 2
         window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-        near = np.zeros_like(weak)
+        near = np.zeros(runs.shape, dtype=bool)
         near[window] = cv2.distanceTransform(1 - body[window], cv2.DIST_L2, cv2.DIST_MASK_3) <= reach
-        keep |= small & (runs.counts(near) > 0)
-    kept = keep[runs.part]
-    mask = runs.drawn(kept)
-    # What is kept lies in one rectangle; the rest of the image need not be looked at again.
-    x, y, w, h = runs.rectangle(kept)
-    here = mask[y : y + h, x : x + w]
-    here[:] = fill_holes(here, max(cleaning.least_px, cleaning.hole_share * float(np.count_nonzero(here))))
-    return mask
+        keep |= small & runs.holding(near)
+    return np.asarray(keep)
 
 
-def holes_of(mask: Bools, largest_px: float) -> tuple[Runs, NDArray[np.int64]]:
-    """Return the runs of a mask's background, and which of its parts are holes of up to ``largest_px`` pixels."""
-    runs = runs_of(mask, diagonal=False, of=False)
-    height, width = mask.shape
-    small = runs.areas() <= largest_px
-    at_border = (runs.row == 0) | (runs.row == height - 1) | (runs.start == 0) | (runs.stop == width)
-    small[runs.part[at_border]] = False
-    return runs, np.flatnonzero(small)
+def holes_of(mask: Bools) -> Holes:
+    """Return the holes of a mask (H, W)."""
+    runs = runs_of(mask, diagonal=True)
+    return holes_between(runs, np.ones(len(runs.row), dtype=bool))
+
+
+def holes_between(runs: Runs, chosen: Bools) -> Holes:
+    """Return the holes between the runs chosen (n,)."""
+    if not chosen.any():
+        return Holes(runs, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    rest = runs.between(chosen)
+    inner = np.flatnonzero(rest.enclosed(runs.rectangle(chosen)))
+    return Holes(rest, inner, rest.areas()[inner])
 
 
 def fill_holes(mask: Bools, largest_px: float) -> Bools:
     """Fill holes (background not connected to the border) of up to ``largest_px`` pixels."""
-    runs, holes = holes_of(mask, largest_px)
-    return np.asarray(mask | runs.drawn(runs.of_parts(holes))) if len(holes) else mask
+    holes = holes_of(mask)
+    small = holes.areas <= largest_px
+    if not small.any():
+        return mask
+    out = mask.copy()
+    holes.fill(out, small)
+    return out

@@ -22,10 +22,11 @@ from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE
 from capture.backgrounds.evidence import Evidence
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
+from capture.mask_boxes import box_of
 from capture.silhouettes.cleanup import Cleaning, fill_holes
 from capture.silhouettes.difference import PlateModel, matched_channels
 from capture.silhouettes.edges.half_way import half_way_edge
-from capture.silhouettes.runs import runs_of
+from capture.silhouettes.runs import Runs, runs_of, runs_where
 
 __all__ = ["Doubt", "doubt_of", "standing_out"]
 
@@ -50,6 +51,8 @@ _RIM_PX = 3
 _AROUND_PX = 25
 #: In as many places, about.
 _ENOUGH = 2000
+#: Pixels around those whose edge is found by which it is.
+_EDGE_PX = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ class Doubt:
 
     def around(self, mask: Bools) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
         """Return the part of the window that is needed to judge a mask (h, w) in it: in the window, in the image."""
-        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        x, y, w, h = box_of(mask)
         rows = slice(max(0, y - _AROUND_PX), min(mask.shape[0], y + h + _AROUND_PX))
         columns = slice(max(0, x - _AROUND_PX), min(mask.shape[1], x + w + _AROUND_PX))
         top, left = self.window[0].start, self.window[1].start
@@ -91,7 +94,7 @@ class Doubt:
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
         """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
         high = _high(self.low)
-        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+        x, y, w, h = box_of(mask)
         room = 2 * _HOLE_PX + 1
         here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
         differs = (cv2.blur(self.plain, (3, 3))[here] >= high).view(np.uint8)
@@ -101,7 +104,8 @@ class Doubt:
 
     def whole(self, mask: Bools) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it."""
-        return _hanging_together(self.wide | mask, mask)
+        runs = runs_where(self.plain, self.low, mask)
+        return runs.drawn(runs.holding(mask)[runs.part])
 
 
 def doubt_of(
@@ -122,7 +126,7 @@ def doubt_of(
     ``known``: what was measured of the image before.
     """
     height, width = mask.shape
-    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    x, y, w, h = box_of(mask)
     if w == 0:
         return None
     if light is None:
@@ -135,32 +139,49 @@ def doubt_of(
         columns = slice(max(0, x - room), min(width, x + w + room))
         shaded, plain = model.both_in(frame, (rows, columns), light, known)
         own = mask[rows, columns]
-        found = _hanging_together((plain >= low) | own, own)
+        runs = runs_where(plain, low, own)
+        found = runs.holding(own)[runs.part]
         borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
-        cut = [border and bool(rim.any()) for border, rim in zip(borders, _rims(found), strict=True)]
+        cut = [border and reaches for border, reaches in zip(borders, _reaching(runs, found), strict=True)]
         if not any(cut):
             break
-    here = _needed((plain >= low) | own if apart or any(cut) else found | (shaded >= _high(low)), cut)
+    if apart or any(cut):
+        boxes = [runs.rectangle(np.ones_like(found))]
+    else:
+        evident = box_of(shaded >= _high(low))
+        boxes = [runs.rectangle(found), *([evident] if evident[2] else [])]
+    here = _needed(runs.shape, boxes, cut)
     shaded, plain = shaded[here].copy(), plain[here].copy()
     for image_of in (plain, shaded):
         for rim, is_cut in zip(_rims(image_of), cut, strict=True):
-            rim[:] = rim if is_cut else 0
+            if not is_cut:
+                rim[:] = 0
     top, left = rows.start, columns.start
     window = (slice(top + here[0].start, top + here[0].stop), slice(left + here[1].start, left + here[1].stop))
     return Doubt(window, plain, shaded, low, frame[window].copy(), light)
 
 
-def _needed(mask: Bools, cut: Sequence[bool]) -> tuple[slice, slice]:
-    """Return the part of a window (h, w) that is needed to judge what a mask holds.
+def _reaching(runs: Runs, chosen: Bools) -> tuple[bool, bool, bool, bool]:
+    """Return whether the runs chosen (n,) reach the upper, lower, left and right rim of their window."""
+    height, width = runs.shape
+    left, top, w, h = runs.rectangle(chosen)
+    return top < _RIM_PX, top + h > height - _RIM_PX, left < _RIM_PX, left + w > width - _RIM_PX
+
+
+def _needed(
+    shape: tuple[int, int], boxes: Sequence[tuple[int, int, int, int]], cut: Sequence[bool]
+) -> tuple[slice, slice]:
+    """Return the part of a window (h, w) that is needed to judge what lies in boxes (left, top, width, height).
 
     It reaches the sides (upper, lower, left, right) that ``cut`` it.
     """
-    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
-    height, width = mask.shape
+    height, width = shape
     room = _AROUND_PX + _RIM_PX
+    top, bottom = min(y for _, y, _, _ in boxes), max(y + h for _, y, _, h in boxes)
+    left, right = min(x for x, _, _, _ in boxes), max(x + w for x, _, w, _ in boxes)
     return (
-        slice(0 if cut[0] else max(0, y - room), height if cut[1] else min(height, y + h + room)),
-        slice(0 if cut[2] else max(0, x - room), width if cut[3] else min(width, x + w + room)),
+        slice(0 if cut[0] else max(0, top - room), height if cut[1] else min(height, bottom + room)),
+        slice(0 if cut[2] else max(0, left - room), width if cut[3] else min(width, right + room)),
     )
 
 
@@ -195,8 +216,14 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     found[at] = (np.square(picture - ratio * ground) / spread).mean(axis=1) > _STANDS_OUT**2
     least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
     found = fill_holes(_without_specks(found, own, least), least)
+    x, y, w, h = box_of(found & ~own)
+    if w == 0:
+        return mask
+    # Only what is new has an edge to be found.
+    rows, columns = slice(max(0, y - _EDGE_PX), y + h + _EDGE_PX), slice(max(0, x - _EDGE_PX), x + w + _EDGE_PX)
+    near = found[rows, columns], image[rows, columns], centre[rows, columns]
     out = mask.copy()
-    out[here] = own | half_way_edge(found, image, centre, doubt.light, own)
+    out[here][rows, columns] |= half_way_edge(*near, doubt.light, own[rows, columns])
     return out
 
 
@@ -243,11 +270,5 @@ def _ratios(image: Bytes, centre: Singles, gain: Singles, step: int) -> Singles:
 def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:
     """Return the parts of a mask (h, w) that hold some of a body or are no specks: a tail may lose its base."""
     runs = runs_of(mask, diagonal=True)
-    keep = (runs.counts(body) > 0) | (runs.areas() >= least_px)
+    keep = runs.holding(body) | (runs.areas() >= least_px)
     return np.asarray(runs.drawn(keep[runs.part])) if runs.parts else mask
-
-
-def _hanging_together(mask: Bools, body: Bools) -> Bools:
-    """Return the parts of a mask (h, w) that hold some of a body."""
-    runs = runs_of(mask, diagonal=True)
-    return np.asarray(runs.drawn((runs.counts(body) > 0)[runs.part])) if runs.parts else mask

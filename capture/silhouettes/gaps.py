@@ -29,8 +29,10 @@ _HELD = 0.55
 
 def enclosed(mask: Bools) -> Bools:
     """Return (h, w) the holes of a mask."""
-    runs, holes = holes_of(mask, np.inf)
-    return runs.drawn(runs.of_parts(holes))
+    out = np.zeros_like(mask)
+    holes = holes_of(mask)
+    holes.fill(out, np.ones(len(holes.part), dtype=bool))
+    return out
 
 
 def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: PlateModel) -> Bools:
@@ -83,11 +85,12 @@ def _held(found: Bools, mask: Bools) -> Bools:
 
 def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:
     """Return a mask (h, w) without the holes that lie inside the others' hull and differ from the ground."""
-    runs, holes = holes_of(mask, np.inf)
-    if len(holes) == 0:
+    holes = holes_of(mask)
+    if len(holes.part) == 0:
         return mask
-    areas = runs.areas()
-    closed = (runs.counts(inside) > _COVERED * areas) & (runs.counts(differs) > _DIFFERING * areas)
+    areas = holes.areas
+    closed = (holes.counts(inside) > _COVERED * areas) & (holes.counts(differs) > _DIFFERING * areas)
     closed |= areas <= Cleaning.hole_share * float(np.count_nonzero(mask))
-    chosen = holes[closed[holes]]
-    return np.asarray(mask | runs.drawn(runs.of_parts(chosen))) if len(chosen) else mask
+    out = mask.copy()
+    holes.fill(out, closed)
+    return out

@@ -14,6 +14,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import Background
+from capture.mask_boxes import box_of
 from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import clean_mask
 from capture.silhouettes.difference import FollowingModel, PlateModel
@@ -62,7 +63,7 @@ def own_margin(model: Model, shape: tuple[int, ...]) -> int:
 def mask_flags(mask: Bools, window: tuple[slice, slice] = np.s_[:, :]) -> int:
     """Return what a mask says by itself; ``window``: rows and columns that hold all of it."""
     height, width = mask.shape
-    x, y, w, h = cv2.boundingRect(mask[window].view(np.uint8))
+    x, y, w, h = box_of(mask[window])
     if w == 0:
         return int(MaskFlag.EMPTY)
     x, y = x + (window[1].start or 0), y + (window[0].start or 0)
@@ -170,8 +171,7 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
                 before = int(np.count_nonzero(views.masks[index]))
-                weak = mask.copy()
-                views.masks[index] = clean_mask(weak, weak, model.cleaning)
+                views.masks[index] = clean_mask(mask, model.cleaning)
                 lost = max(lost, 1.0 - int(np.count_nonzero(views.masks[index])) / max(1, before))
         if lost < _LOST:
             break

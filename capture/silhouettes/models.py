@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats
@@ -22,11 +21,11 @@ from capture.backgrounds.background import (
     noise_over,
     steadied,
 )
-from capture.backgrounds.evidence import Evidence
+from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.keys import ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
 from capture.recordings.recording import Footage
-from capture.silhouettes.cleanup import Cleaning, holes_of, silhouette_of
+from capture.silhouettes.cleanup import Cleaning, Holes, silhouette_and_holes, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
 from capture.silhouettes.doubts import Doubt, doubt_of
 from capture.silhouettes.edges.half_way import half_way_edge
@@ -150,37 +149,44 @@ class CameraModel:
     def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> tuple[Bools, Evidence | None]:
         """Return the silhouette of what differs from a background, and what was measured if that has one look."""
         if model.states:
-            known, here, evidence = None, np.s_[:, :], model.evidence_in(image, None, light)
+            known, evidence = None, model.evidence_in(image, None, light)
+            here: Window = (slice(0, evidence.shape[0]), slice(0, evidence.shape[1]))
         else:
             known = model.evidence_of(image, light, self.cleaning)
             here, evidence = known.rectangle(), known.shaded
         mask = np.zeros(evidence.shape, dtype=bool)
-        if evidence[here].size:
-            moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])
-            mask[here] = silhouette_of(moving, self.cleaning)
+        if evidence[here].size == 0:
+            return mask, known
+        moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])
+        found, holes = silhouette_and_holes(moving, self.cleaning)
         if model.shadow_floor < 1.0:
-            mask = self._without_false_shadows(image, model, mask, light, known)
-        mask = half_way_edge(mask, matched_channels(image, model.background), model.background.centre, light)
+            self._fill_false_shadows(found, holes, here, (image, model, light, known))
+        picture, ground = matched_channels(image, model.background)[here], model.background.centre[here]
+        mask[here] = half_way_edge(found, picture, ground, light)
         return mask, known
 
-    def _without_false_shadows(
-        self, image: Bytes, model: PlateModel, mask: Bools, light: Floats, known: Evidence | None
-    ) -> Bools:
-        """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow."""
-        x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
-        if w == 0:
-            return mask
-        window = (slice(y, y + h), slice(x, x + w))
-        here = mask[window]
-        runs, holes = holes_of(here, _FALSE_SHADOW * float(np.count_nonzero(here)))
-        if len(holes) == 0:
-            return mask
-        _, plain = model.both_in(image, window, light, known)
-        for hole in holes:
-            inside = runs.drawn(runs.part == hole)
-            if np.median(plain[inside]) >= self.cleaning.high * SCALE:
-                here |= inside
-        return mask
+    def _fill_false_shadows(
+        self,
+        mask: Bools,
+        holes: Holes,
+        window: Window,
+        seen: tuple[Bytes, PlateModel, Floats, Evidence | None],
+    ) -> None:
+        """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow.
+
+        ``mask`` is of a window of the image, and changed in place.
+        """
+        asked = np.flatnonzero(holes.areas <= _FALSE_SHADOW * float(np.count_nonzero(mask)))
+        if len(asked) == 0:
+            return
+        image, model, light, known = seen
+        x, y, w, h = holes.runs.rectangle(np.ones(len(holes.runs.row), dtype=bool))
+        top, left = window[0].start + y, window[1].start + x
+        _, plain = model.both_in(image, (slice(top, top + h), slice(left, left + w)), light, known)
+        for n in asked.tolist():
+            inside = holes.runs.drawn(holes.runs.part == holes.part[n])
+            if np.median(plain[inside[y : y + h, x : x + w]]) >= self.cleaning.high * SCALE:
+                mask |= inside
 
 
 @dataclass(frozen=True, eq=False)

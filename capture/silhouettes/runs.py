@@ -1,7 +1,7 @@
 """The connected parts of a mask as runs of pixels along its rows.
 
 A mask is hundreds of thousands of pixels but a few hundred runs: parts are told apart, measured and drawn by their
-runs, and no image of labels is made.
+runs, and no image of labels is made. What lies between some runs follows from them without a look at the pixels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Bytes, Ints
 from calibration.foundation.compiled import compiled
 
-__all__ = ["Runs", "runs_of"]
+__all__ = ["Runs", "runs_of", "runs_where"]
+
+#: Words of eight pixels that are looked at at a time.
+_WORDS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +41,33 @@ class Runs:
 
     def areas(self) -> Ints:
         """Return (parts,) the pixels of each part."""
-        return self._summed(self.stop - self.start)
+        return _areas(self.start, self.stop, self.part, self.parts)
 
     def counts(self, mask: Bools) -> Ints:
         """Return (parts,) how many pixels of each part are set in another mask (H, W)."""
-        return self._summed(_set_in_runs(np.ascontiguousarray(mask), self.row, self.start, self.stop))
+        bytes_of = np.ascontiguousarray(mask).view(np.uint8)
+        return self.counts_from(bytes_of, np.uint8(1))
+
+    def counts_from(self, values: Bytes, low: np.uint8) -> Ints:
+        """Return (parts,) how many pixels of each part have a value (H, W) of ``low`` at least."""
+        return _counts(np.ascontiguousarray(values), low, self.row, self.start, self.stop, self.part, self.parts)
+
+    def holding(self, mask: Bools) -> Bools:
+        """Return (parts,) which parts have some pixel of another mask (H, W)."""
+        return _holding(
+            np.ascontiguousarray(mask).view(np.uint8), self.row, self.start, self.stop, self.part, self.parts
+        )
 
     def rectangle(self, chosen: Bools) -> tuple[int, int, int, int]:
         """Return left, top, width and height of the runs chosen (n,), one at least."""
-        left, top = int(self.start[chosen].min()), int(self.row[chosen].min())
-        return left, top, int(self.stop[chosen].max()) - left, int(self.row[chosen].max()) + 1 - top
+        left, top, right, bottom = _rectangle(self.row, self.start, self.stop, chosen)
+        return left, top, right - left, bottom - top
 
-    def drawn(self, chosen: Bools) -> Bools:
-        """Return (H, W) the pixels of the runs chosen (n,)."""
-        out = np.zeros(self.shape, dtype=bool)
-        _draw(self.row[chosen], self.start[chosen], self.stop[chosen], out)
-        return out
+    def drawn(self, chosen: Bools, out: Bools | None = None) -> Bools:
+        """Return (H, W) the pixels of the runs chosen (n,), set in ``out`` where one is given."""
+        image = np.zeros(self.shape, dtype=bool) if out is None else out
+        _draw(self.row, self.start, self.stop, chosen, image)
+        return image
 
     def of_parts(self, parts: Ints) -> Bools:
         """Return (n,) which runs belong to some parts (m,)."""
@@ -61,9 +75,23 @@ class Runs:
         chosen[parts] = True
         return np.asarray(chosen[self.part])
 
-    def _summed(self, values: Ints) -> Ints:
-        """Return (parts,) the sums of the runs' values (n,); whole numbers, exact in floating point."""
-        return np.bincount(self.part, weights=values, minlength=self.parts).astype(np.int64)
+    def between(self, chosen: Bools) -> Runs:
+        """Return the runs of what is not set in the rectangle of the runs chosen (n,), one at least.
+
+        Their parts do not hang together in corners.
+        """
+        rectangle = _rectangle(self.row, self.start, self.stop, chosen)
+        row, start, stop = _between(self.row, self.start, self.stop, chosen, rectangle)
+        part, parts = _joined(row, start, stop, 0)
+        return Runs(self.shape, row, start, stop, part, parts)
+
+    def enclosed(self, rectangle: tuple[int, int, int, int]) -> Bools:
+        """Return (parts,) which parts do not touch the rim of a rectangle (left, top, width, height)."""
+        left, top, width, height = rectangle
+        inner = np.ones(self.parts, dtype=bool)
+        at_rim = (self.row == top) | (self.row == top + height - 1) | (self.start == left) | (self.stop == left + width)
+        inner[self.part[at_rim]] = False
+        return inner
 
 
 def runs_of(mask: Bools, *, diagonal: bool, of: bool = True) -> Runs:
@@ -77,48 +105,81 @@ def runs_of(mask: Bools, *, diagonal: bool, of: bool = True) -> Runs:
     return Runs((height, width), row, start, stop, part, parts)
 
 
+def runs_where(values: Bytes, low: np.uint8, own: Bools | None = None) -> Runs:
+    """Return the runs of the pixels (H, W) whose value is ``low`` at least, or that are set in ``own``.
+
+    Pixels that meet in a corner hang together.
+    """
+    height, width = values.shape
+    values = np.ascontiguousarray(values)
+    also = values if own is None else np.ascontiguousarray(own).view(np.uint8)
+    row, start, stop = _found(_set_where(values, low, also, low if own is None else np.uint8(1)), 1)
+    part, parts = _joined(row, start, stop, 1)
+    return Runs((height, width), row, start, stop, part, parts)
+
+
+@compiled
+def _set_where(values: Bytes, low: np.uint8, own: Bytes, least: np.uint8) -> Bytes:
+    """Return (H, W) 1 where a value is ``low`` at least, or the other one ``least``, else 0."""
+    out = np.empty(values.shape, np.uint8)
+    one, other, flat = values.ravel(), own.ravel(), out.ravel()
+    for n in range(len(flat)):
+        flat[n] = np.uint8((one[n] >= low) | (other[n] >= least))
+    return out
+
+
 @compiled
 def _found(mask: Bytes, kind: int) -> tuple[Ints, Ints, Ints]:
     """Return row, first column and the column after the last of all runs of 0 or 1 in a mask (H, W)."""
     height, width = mask.shape
-    turns = np.empty(width + 2, np.int64)
-    size, count = 1024, 0
-    found = np.empty((3, size), np.int64)
-    for y in range(height):
-        n = _turns(mask[y], kind, turns)
-        if count + n // 2 > size:
-            size = 2 * size + width
-            larger = np.empty((3, size), np.int64)
-            larger[:, :count] = found[:, :count]
-            found = larger
-        for k in range(n // 2):
-            found[0, count + k], found[1, count + k], found[2, count + k] = y, turns[2 * k], turns[2 * k + 1]
-        count += n // 2
-    return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
+    turns = _turns(mask.ravel(), kind)
+    # Rows lie one after the other: a run that goes on in the next row is several.
+    most = len(turns) // 2 + height
+    row, start, stop, count = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), 0
+    for k in range(0, len(turns), 2):
+        first, last = turns[k], turns[k + 1]
+        y = first // width
+        while first < last:
+            end = min(last, (y + 1) * width)
+            row[count], start[count], stop[count] = y, first - y * width, end - y * width
+            first, y, count = end, y + 1, count + 1
+    return row[:count].copy(), start[:count].copy(), stop[:count].copy()
 
 
 @compiled
-def _turns(line: Bytes, kind: int, turns: Ints) -> int:
-    """Fill where runs of one kind in a row (W,) start and stop in turn; return how many these are."""
-    words = line[: len(line) // 8 * 8].view(np.uint64)
-    ones = np.uint64(0x0101010101010101)
-    n, inside = 0, False
-    for word in range(len(words)):
-        # Eight pixels at a time: where none differs, no run starts or stops.
-        same = ones if inside == (kind == 1) else np.uint64(0)
-        if words[word] != same:
-            for x in range(8 * word, 8 * word + 8):
-                if (line[x] == kind) != inside:
-                    turns[n] = x
-                    n, inside = n + 1, not inside
-    for x in range(8 * len(words), len(line)):
-        if (line[x] == kind) != inside:
+def _turns(line: Bytes, kind: int) -> Ints:
+    """Return where runs of one kind in a line (n,) of 0 and 1 start and stop in turn."""
+    ones, places = np.uint64(0x0101010101010101), np.uint64(0x0001020304050607)
+    turns, n = np.empty(4096, np.int64), 0
+    same = np.uint64(0) if kind == 1 else ones  # eight pixels of what lies here
+    side = 8 * _WORDS
+    whole = len(line) // side * side
+    words = line[:whole].view(np.uint64).reshape((-1, _WORDS))
+    for block in range(words.shape[0]):
+        differs = np.uint64(0)
+        for k in range(_WORDS):
+            differs |= words[block, k] ^ same
+        if differs == np.uint64(0):
+            continue  # no run starts or stops
+        if n + side + 1 > len(turns):
+            turns = np.concatenate((turns, np.empty_like(turns)))
+        for k in range(_WORDS):
+            left = words[block, k] ^ same
+            while left != np.uint64(0):
+                first = left & (~left + np.uint64(1))  # its lowest bit, that of the first pixel that differs
+                turns[n] = block * side + 8 * k + np.int64((first * places) >> np.uint64(56))
+                n, same = n + 1, same ^ ones
+                left = (words[block, k] ^ same) & ~(first - np.uint64(1))
+    if n + side + 1 > len(turns):
+        turns = np.concatenate((turns, np.empty_like(turns)))
+    for x in range(whole, len(line)):
+        if (line[x] == kind) == (n % 2 == 0):
             turns[n] = x
-            n, inside = n + 1, not inside
-    if inside:
+            n += 1
+    if n % 2 == 1:
         turns[n] = len(line)
         n += 1
-    return n
+    return turns[:n]
 
 
 @compiled
@@ -156,15 +217,72 @@ def _root(parent: Ints, n: int) -> int:
 
 
 @compiled
-def _set_in_runs(mask: Bools, row: Ints, start: Ints, stop: Ints) -> Ints:
-    out = np.zeros(len(row), np.int64)
-    for n in range(len(row)):
-        for x in range(start[n], stop[n]):
-            out[n] += mask[row[n], x]
+def _areas(start: Ints, stop: Ints, part: Ints, parts: int) -> Ints:
+    out = np.zeros(parts, np.int64)
+    for n in range(len(part)):
+        out[part[n]] += stop[n] - start[n]
     return out
 
 
 @compiled
-def _draw(row: Ints, start: Ints, stop: Ints, out: Bools) -> None:
+def _counts(values: Bytes, low: np.uint8, row: Ints, start: Ints, stop: Ints, part: Ints, parts: int) -> Ints:
+    out = np.zeros(parts, np.int64)
     for n in range(len(row)):
-        out[row[n], start[n] : stop[n]] = True
+        line, count = values[row[n], start[n] : stop[n]], np.int32(0)
+        for x in range(len(line)):
+            count += np.int32(line[x] >= low)
+        out[part[n]] += count
+    return out
+
+
+@compiled
+def _holding(mask: Bytes, row: Ints, start: Ints, stop: Ints, part: Ints, parts: int) -> Bools:
+    out = np.zeros(parts, np.bool_)
+    for n in range(len(row)):
+        if not out[part[n]]:
+            line, some = mask[row[n], start[n] : stop[n]], np.uint8(0)
+            for x in range(len(line)):
+                some |= line[x]
+            out[part[n]] = some != 0
+    return out
+
+
+@compiled
+def _rectangle(row: Ints, start: Ints, stop: Ints, chosen: Bools) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of the runs chosen, the last two excluded."""
+    left, right, top, bottom = 1 << 62, -1, 1 << 62, -1
+    for n in range(len(row)):
+        if chosen[n]:
+            left, right = min(left, int(start[n])), max(right, int(stop[n]))
+            top, bottom = min(top, int(row[n])), max(bottom, int(row[n]) + 1)
+    return left, top, right, bottom
+
+
+@compiled
+def _between(
+    row: Ints, start: Ints, stop: Ints, chosen: Bools, rectangle: tuple[int, int, int, int]
+) -> tuple[Ints, Ints, Ints]:
+    """Return row, first column and the column after the last of what lies between the runs chosen in a rectangle."""
+    left, top, right, bottom = rectangle
+    most = len(row) + bottom - top
+    out, count, n = np.empty((3, most), np.int64), 0, 0
+    for y in range(top, bottom):
+        at = left
+        while n < len(row) and row[n] <= y:
+            if row[n] == y and chosen[n]:
+                if start[n] > at:
+                    out[0, count], out[1, count], out[2, count] = y, at, start[n]
+                    count += 1
+                at = stop[n]
+            n += 1
+        if at < right:
+            out[0, count], out[1, count], out[2, count] = y, at, right
+            count += 1
+    return out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy()
+
+
+@compiled
+def _draw(row: Ints, start: Ints, stop: Ints, chosen: Bools, out: Bools) -> None:
+    for n in range(len(row)):
+        if chosen[n]:
+            out[row[n], start[n] : stop[n]] = True

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
+from capture.mask_boxes import box_of
 
 __all__ = ["half_way_edge"]
 
@@ -30,7 +31,7 @@ def half_way_edge(mask: Bools, image: Bytes, background: Singles, light: Floats,
         light: (C,) gain of the image's light over the background's.
         settled: (H, W) pixels that stay whatever they are; None: none.
     """
-    x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
+    x, y, w, h = box_of(mask)
     if w == 0:
         return mask
     room = _DEPTH_PX + 2

@@ -15,9 +15,10 @@ import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools
+from calibration.foundation.arrays import Bools, Bytes
 from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
+from capture.mask_boxes import box_of
 from capture.silhouettes.views.lines_of_sight import Others, Scene, lines_that_meet
 
 __all__ = ["SLACK", "Floor", "Sights", "confirmed", "larger_by", "may_be_wrong"]
@@ -117,28 +118,53 @@ def confirmed(
 
 def _grid(mask: Bools) -> tuple[Bools, tuple[int, int]]:
     """Return (h, w) every second pixel of a silhouette and its rim, and the corner (row, column) of their grid."""
-    left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
-    here = mask[top : top + height, left : left + width].view(np.uint8)
-    if width == 0:
-        return here.view(np.bool_), (0, 0)
-    near = cv2.dilate(here, np.ones((3, 3), np.uint8))[::_STRIDE, ::_STRIDE]
-    return np.ascontiguousarray(near).view(np.bool_), (top, left)
+    left, top, width, height = box_of(mask)
+    grid = _thinned(np.ascontiguousarray(mask).view(np.uint8), (top, left, height, width))
+    return grid.view(np.bool_), (top, left)
+
+
+@compiled
+def _thinned(mask: Bytes, place: tuple[int, int, int, int]) -> Bytes:
+    """Return every second pixel of a part of a mask (row, column, height, width) that has some of it within a pixel."""
+    top, left, height, width = place
+    out = np.empty((-(-height // _STRIDE), -(-width // _STRIDE)), np.uint8)
+    line = np.zeros(width + 2, np.uint8)
+    for row in range(out.shape[0]):
+        y = top + _STRIDE * row
+        own = mask[y, left : left + width]
+        before = mask[max(y - 1, top), left : left + width]
+        after = mask[min(y + 1, top + height - 1), left : left + width]
+        near = line[1 : 1 + width]
+        for x in range(width):
+            near[x] = own[x] | before[x] | after[x]
+        kept = out[row]
+        for x in range(len(kept)):
+            kept[x] = line[_STRIDE * x] | line[_STRIDE * x + 1] | line[_STRIDE * x + 2]
+    return out
 
 
 def _kept(mask: Bools, met: Bools, corner: tuple[int, int]) -> Bools:
     """Return the mask where it is within two pixels of one of the grid that is confirmed: its edge is the image's."""
-    top, left = corner
-    grown = cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
-    out = np.zeros_like(mask)
-    _fill(mask[top:, left:], grown, out[top:, left:])
-    return out
+    near = np.asarray(cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8)))
+    out = np.zeros(mask.shape, np.uint8)
+    _fill(np.ascontiguousarray(mask).view(np.uint8), near, corner, out)
+    return out.view(np.bool_)
 
 
 @compiled
-def _fill(mask: Bools, grown: Bools, out: Bools) -> None:
-    """Copy a mask (h, w) where a grid of every second pixel is set."""
-    height, width = min(mask.shape[0], _STRIDE * grown.shape[0]), min(mask.shape[1], _STRIDE * grown.shape[1])
+def _fill(mask: Bytes, near: Bytes, corner: tuple[int, int], out: Bytes) -> None:
+    """Copy a mask (H, W) where a grid of every second pixel from a corner on is set."""
+    top, left = corner
+    height, width = (
+        min(mask.shape[0] - top, _STRIDE * near.shape[0]),
+        min(mask.shape[1] - left, _STRIDE * near.shape[1]),
+    )
+    line = np.empty(_STRIDE * near.shape[1], np.uint8)
     for y in range(height):
-        row, own, kept = grown[y // _STRIDE], mask[y], out[y]
+        if y % _STRIDE == 0:
+            row = near[y // _STRIDE]
+            for x in range(len(row)):
+                line[_STRIDE * x] = line[_STRIDE * x + 1] = row[x]
+        own, kept = mask[top + y, left : left + width], out[top + y, left : left + width]
         for x in range(width):
-            kept[x] = own[x] & row[x // _STRIDE]
+            kept[x] = own[x] & line[x]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats
+from capture.mask_boxes import box_of
 from capture.silhouettes.views.lines_of_sight import ALL_OTHERS, Scene, lines_that_meet
 
 __all__ = ["ray_agreement"]
@@ -44,7 +44,7 @@ def ray_agreement(masks: Sequence[Bools], rig: Rig, scene: Scene | None = None, 
 
 def _chosen_pixels(mask: Bools, rays: int) -> tuple[Bools, tuple[int, int], int]:
     """Return pixels of a silhouette on a grid (h, w), its first (row, column) and its spacing."""
-    left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
+    left, top, width, height = box_of(mask)
     here = mask[top : top + height, left : left + width]
     stride = max(1, int(np.ceil(np.sqrt(np.count_nonzero(here) / rays))))
     first = stride // 2

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
@@ -22,6 +23,9 @@ from capture.silhouettes.views.confirmation import SLACK, Floor, Sights, larger_
 from capture.silhouettes.views.lines_of_sight import Scene
 
 __all__ = ["two_sided"]
+
+#: Pixels that lie next to a silhouette.
+_NEXT_PX = 2
 
 
 def two_sided(
@@ -48,6 +52,15 @@ def two_sided(
         if known is None:
             continue
         missing = known[1] & ~mask
-        missed = np.count_nonzero(sights.seen(place, missing, heights, may_be_wrong(rig))[0]) if missing.any() else 0
+        # Right next to a silhouette the others see what they see of it; they are asked if there is more.
+        if (missing & ~_next_to(mask)).any():
+            missing = sights.seen(place, missing, heights, may_be_wrong(rig))[0]
+        missed = np.count_nonzero(missing)
         scores[index] = np.count_nonzero(mask & known[0]) / (np.count_nonzero(mask) + missed)
     return scores
+
+
+def _next_to(mask: Bools) -> Bools:
+    """Return (H, W) a silhouette and the pixels next to it."""
+    square = np.ones((2 * _NEXT_PX + 1, 2 * _NEXT_PX + 1), np.uint8)
+    return np.asarray(cv2.dilate(mask.view(np.uint8), square)).view(np.bool_)

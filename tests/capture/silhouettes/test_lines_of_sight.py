@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from calibration.cameras.camera import LensCamera
-from calibration.cameras.camera_row import ROTATION, TRANSLATION
 from calibration.cameras.lens import PinholeLens
 from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
-from capture.silhouettes.views.lines_of_sight import Others, Scene, _distances, _projected, lines_that_meet
+from capture.silhouettes.views import following
+from capture.silhouettes.views.lines_of_sight import Others, Scene, _pack, lines_that_meet
 from tests.capture.silhouettes.test_real_footage import RIG, ball
+from tests.capture.silhouettes.test_real_footage import camera as camera_of
 
 
 def bent(view: LensCamera, coefficients: tuple[float, ...]) -> LensCamera:
@@ -58,12 +59,34 @@ def test_lines_meet_what_a_walk_along_each_of_them_meets(tolerated: int) -> None
     assert np.count_nonzero(coarse_first != one_by_one) < 0.05 * np.count_nonzero(wanted)
 
 
+@pytest.mark.parametrize("count", [8, 9, 11])
+def test_views_beyond_those_that_are_looked_at_at_once_count(count: int) -> None:
+    rig = Rig(tuple(camera_of(index, count) for index in range(count)))
+    masks = [ball(view, (0, 0, 40)) for view in rig]
+    masks[count - 1][:] = ball(rig[count - 1], (60, 0, 40))  # the last view of all has it elsewhere
+    scene = Scene.of([ball(view, (0, 0, 40)) for view in rig], rig)
+    assert scene.box is not None
+    everywhere, views = np.ones(masks[0].shape, dtype=bool), scene.packed(masks, 1)
+    for tolerated in (0, 1):
+        others, box = Others(tolerated=tolerated, needed=2), scene.box.grown(50.0)
+        found = lines_that_meet(scene, 0, (everywhere, (0, 0), 1), views, box, others)
+        wanted = plain_meeting(masks, rig, 0, np.arange(350.0, 750.0, 1.0), tolerated)
+        assert np.count_nonzero(wanted & ~found) <= 0.02 * np.count_nonzero(wanted)
+        assert np.count_nonzero(found) <= 1.2 * np.count_nonzero(wanted) + 40
+
+
 def test_plain_lenses_are_projected_as_all_others(rng: np.random.Generator) -> None:
     for coefficients in ((), (-0.2, 0.06, 0.001, -0.002), (-0.2, 0.06, 0.001, -0.002, 0.01)):
-        row = bent(RIG[0], coefficients).packed()
-        for point in rng.uniform(-600, 600, (200, 3)):
-            own = row[ROTATION].reshape(3, 3) @ point + row[TRANSLATION]
-            np.testing.assert_allclose(_projected(row[None], 0, *own), project_point(row, *point), rtol=1e-9)
+        rig = Rig(tuple(bent(view, coefficients) for view in RIG))
+        masks = [ball(view, (0, 0, 40)) for view in rig]
+        views = Scene.of(masks, rig).packed(masks, 1)
+        for origin, point in rng.uniform(-600, 600, (100, 2, 3)):
+            lanes = following._lanes(views, origin)
+            following._turn(views.rows, point - origin, lanes)
+            following._project(lanes, np.uintp(0), np.uintp(following.LANES), 1.0)
+            for index, view in enumerate(rig):
+                seen = lanes[index + following._U], lanes[index + following._V]
+                np.testing.assert_allclose(seen, project_point(view.packed(), *point), rtol=1e-9)
     rational = Rig(tuple(bent(view, (-0.2, 0.06, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0)) for view in RIG))
     masks = [ball(view, (0, 0, 40)) for view in rational]
     assert not Scene.of(masks, rational).packed(masks, 1).layout[:, 10].any()
@@ -74,10 +97,18 @@ def test_plain_lenses_are_projected_as_all_others(rng: np.random.Generator) -> N
 def test_no_pixel_is_nearer_to_a_mask_than_is_said_of_its_four(
     shape: tuple[int, int], rng: np.random.Generator
 ) -> None:
-    mask = (rng.random(shape) < 0.01).astype(np.uint8)
-    mask[0, 0] = 1
-    true = cv2.distanceTransform(1 - mask, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    said = np.repeat(np.repeat(_distances(mask), 2, axis=0), 2, axis=1)[: shape[0], : shape[1]]
+    mask = rng.random(shape) < 0.01
+    mask[0, 0] = True
+    shown, away = np.empty(mask.size, np.uint8), np.empty(mask.size, np.float32)
+    layout = np.zeros(12, np.int64)
+    layout[1:3] = shape[::-1]
+    _pack(mask, 1, layout, shown, away)
+    larger = cv2.dilate(mask.view(np.uint8), np.ones((3, 3), np.uint8))
+    np.testing.assert_array_equal(shown.reshape(shape), larger)
+    true = cv2.distanceTransform(1 - larger, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    half = ((shape[0] + 1) // 2, (shape[1] + 1) // 2)
+    of_four = 2.0 * following.SURE * away[: half[0] * half[1]].reshape(half) - np.sqrt(2.0)  # as the kernel reads them
+    said = np.repeat(np.repeat(of_four, 2, axis=0), 2, axis=1)[: shape[0], : shape[1]]
     assert (said <= true + 1e-4).all()
     far = true > 20
     assert not far.any() or (true - said)[far].max() < 0.15 * true.max() + 2.0

@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from capture.silhouettes.cleanup import fill_holes
-from capture.silhouettes.runs import runs_of
+from capture.mask_boxes import box_of
+from capture.silhouettes.cleanup import fill_holes, holes_of
+from capture.silhouettes.runs import runs_of, runs_where
 
 
 @pytest.mark.parametrize("diagonal", [True, False])
@@ -52,3 +53,33 @@ def test_runs_of_what_is_not_set_are_those_of_the_opposite(rng: np.random.Genera
     assert found.parts == wanted.parts and np.array_equal(found.drawn(found.part >= 0), ~mask)
     for name in ("row", "start", "stop", "part"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+
+
+@pytest.mark.parametrize("shape", [(16, 64), (20, 57), (3, 5), (70, 200)])
+def test_runs_where_a_value_is_high_or_a_mask_is_set(rng: np.random.Generator, shape: tuple[int, int]) -> None:
+    values, own = rng.integers(0, 256, shape, dtype=np.uint8), rng.random(shape) < 0.1
+    for mask, found in (
+        (values >= 200, runs_where(values, np.uint8(200))),
+        ((values >= 200) | own, runs_where(values, np.uint8(200), own)),
+    ):
+        wanted = runs_of(mask, diagonal=True)
+        for name in ("row", "start", "stop", "part"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(found.counts_from(values, np.uint8(230)), wanted.counts(values >= 230))
+        np.testing.assert_array_equal(found.holding(own), wanted.counts(own) > 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 1.0])
+def test_holes_are_the_background_that_no_border_touches(rng: np.random.Generator, share: float) -> None:
+    mask = np.zeros((40, 57), dtype=bool)
+    mask[4:30, 9:50] = rng.random((26, 41)) < share
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((~mask).view(np.uint8), connectivity=4)
+    outer = np.unique(np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]]))
+    inner = np.setdiff1d(np.arange(1, count), outer)
+    holes = holes_of(mask)
+    assert sorted(holes.areas.tolist()) == sorted(stats[inner, cv2.CC_STAT_AREA].tolist())
+    filled = mask.copy()
+    holes.fill(filled, np.ones(len(holes.part), dtype=bool))
+    np.testing.assert_array_equal(filled, mask | np.isin(labels, inner))
+    for part in (mask, mask[5:, 10:]):
+        assert box_of(part) == tuple(cv2.boundingRect(np.ascontiguousarray(part).view(np.uint8)))
