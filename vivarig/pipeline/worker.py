@@ -61,12 +61,8 @@ def main() -> None:
 
 
 def _give_back_memory() -> None:
-    """Give free memory back: a worker does all kinds of tasks, and the C library would keep what each once needed.
-
-    What is left after a task, modules and caches, is there to stay: Python need not look through it again and again.
-    """
+    """Give free memory back: a worker does all kinds of tasks, and the C library would keep what each once needed."""
     gc.collect()
-    gc.freeze()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others keep nothing
         if trim is not None:
