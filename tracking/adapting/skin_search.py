@@ -32,7 +32,7 @@ from tracking.quads.template import Template, bare
 from tracking.subjects.skin import SkinMover
 from tracking.subjects.subject import Subject
 
-__all__ = ["fit_skin"]
+__all__ = ["OutlinePairs", "fit_skin", "outline_pairs"]
 
 ROUNDS = 4
 """How often poses and skin take turns."""
@@ -49,7 +49,7 @@ DIGITS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class OutlinePairs:
     """Pairs of outline samples of several frames: template vertices (N, 2), residuals (N,) mm, shares of outline (N,),
     and how much a pair's residual grows with a millimetre outwards (N,)."""
 
@@ -84,7 +84,7 @@ def fit_skin(
     out = np.zeros(len(mover.subject.outline_template.vertices))
     solver = make_solver(wear(mover.subject), rig, settings)
     for _ in range(ROUNDS):
-        out = np.round(_moves(solver, _pairs(solver, looks, fits), out), DIGITS)
+        out = np.round(_moves(solver, outline_pairs(solver, looks, fits), out), DIGITS)
         solver = make_solver(wear(mover.moved(out, whole=False)), rig, settings)
         fits = {
             frame: solver.fit(looks[frame], fit.pose, fit.latent, latent_steps=False) for frame, fit in fits.items()
@@ -92,7 +92,7 @@ def fit_skin(
     return out, dict(fits)
 
 
-def _pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[int, FrameFit]) -> _Pairs:
+def outline_pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[int, FrameFit]) -> OutlinePairs:
     """The pairs of all frames' outlines."""
     found = []
     flesh = solver.template.flesh
@@ -104,10 +104,10 @@ def _pairs(solver: FrameSolver, looks: Mapping[int, Observation], fits: Mapping[
         outward = np.sum(normals * matches.directions, axis=1)
         found.append((matches.pairs[ours], matches.residuals[ours], matches.weights[ours], outward[ours]))
     vertices, residuals, shares, outward = (np.concatenate(columns) for columns in zip(*found, strict=True))
-    return _Pairs(vertices, residuals, shares, outward)
+    return OutlinePairs(vertices, residuals, shares, outward)
 
 
-def _moves(solver: FrameSolver, pairs: _Pairs, now: Floats) -> Floats:
+def _moves(solver: FrameSolver, pairs: OutlinePairs, now: Floats) -> Floats:
     """(V,) how far out each vertex lies, mm, from pairs that were made with the skin as it is ``now`` (V,)."""
     settings, unit, template = solver.settings, solver.unit, bare(solver.template)
     rows, count = np.arange(len(pairs.residuals)), len(template.vertices)

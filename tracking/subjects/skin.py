@@ -20,7 +20,7 @@ from tracking.subjects.shape import BodyShape
 from tracking.subjects.shaped import Shaper
 from tracking.subjects.subject import Subject
 
-__all__ = ["SkinMover", "skin_moved", "subject_as_told"]
+__all__ = ["SkinMover", "loosened", "skin_moved", "subject_as_told"]
 
 DEEPEST = 40
 """Steps, each of a fifth of the cage's margin, in which a vertex outside finds its anchor below the skin."""
@@ -58,6 +58,15 @@ class SkinMover:
         if id(template) not in self._known:
             self._known[id(template)] = _Outward.of(self.subject, template)
         return self._known[id(template)].moved(template, out)
+
+
+def loosened(subject: Subject, spread: Floats) -> Subject:
+    """Return a subject whose outlines lie only so near, ``spread`` (V,) mm over its outline template's vertices."""
+    outline, step = subject.outline_template, subject.step_template
+    near = np.asarray(cKDTree(outline.vertices).query(step.vertices)[1], np.int64)
+    return replace(
+        subject, outline_template=replace(outline, spread=spread), step_template=replace(step, spread=spread[near])
+    )
 
 
 def skin_moved(subject: Subject, out: Floats) -> Subject:
@@ -105,15 +114,22 @@ class _Outward:
 def subject_as_told(builtin: Subject, table: Mapping[str, Any]) -> Subject:
     """Return the built-in body in the shape and skin that a track's file tells (`Adaptation.as_table`)."""
     subject = Shaper(builtin).make(BodyShape.told(table["body"], table["lengths"], table["girths"])).subject
-    out = table.get("skin")
-    if out is None:
-        return subject
-    if len(out) != len(subject.outline_template.vertices):
+    vertices = len(subject.outline_template.vertices)
+    skin, spread = (_told(table, name, vertices, builtin.name) for name in ("skin", "spread"))
+    if skin is not None:
+        subject = skin_moved(subject, skin)
+    return subject if spread is None else loosened(subject, spread)
+
+
+def _told(table: Mapping[str, Any], name: str, vertices: int, body: str) -> Floats | None:
+    """Return numbers of a track's file, one a vertex; None where it has none."""
+    numbers = table.get(name)
+    if numbers is not None and len(numbers) != vertices:
         raise InputError(
-            f"the track tells a skin of {len(out)} vertices, body '{builtin.name}' has "
-            f"{len(subject.outline_template.vertices)}; track the recording again"
+            f"the track tells a {name} of {len(numbers)} vertices, body '{body}' has {vertices}; "
+            "track the recording again"
         )
-    return skin_moved(subject, np.array(out, float))
+    return None if numbers is None else np.array(numbers, float)
 
 
 def _anchors(cage: Cage, vertices: Floats, normals: Floats) -> tuple[Floats, Bools]:

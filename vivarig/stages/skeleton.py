@@ -163,7 +163,7 @@ def run(recording: Recording, options: SkeletonOptions) -> CommandReport:
             torn = torn_from_surface(fit, fitting.markers, body)
             fit = _no_surer(_surface_only(fit), of.trust[span.first : span.stop])
             limbs = of.limbs(slice(span.first, span.stop), body.joint_names)
-            fit = with_model_error(fit, limbs, torn)
+            fit = with_model_error(fit, limbs, torn, body)
             writer.write(span, fit, rows.cage, markerless, trust_by_joint(fit, body, limbs, torn))
 
         done = 0

@@ -138,7 +138,11 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
         more = good if subject.body in WEARERS else ()
         # An animal stouter than the built-in body is hunched in one frame and stretched in the next: more frames tell.
         looks = _SHAPE_LOOKS if build is None or build.plain else _STOUT_LOOKS
-        prepared = _adapted(adapt(look, _some(good, looks), more=more))
+        adapted = adapt(look, _some(good, looks), more=more)
+        if len(more) > looks and adapted.loosely_dressed:
+            with_all = adapt(look, more)
+            adapted = adapted if with_all.why else with_all
+        prepared = _adapted(adapted)
         if not options.texture:
             return prepared
         if options.redraw:

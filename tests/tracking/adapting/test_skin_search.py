@@ -74,5 +74,8 @@ def test_what_the_results_tell_is_what_was_tracked_with() -> None:
     told = subject_as_told(human(), table)
     plain = subject_as_told(human(), table | {"skin": None})
     assert np.array_equal(skin_moved(plain, bump()).template.binding, told.template.binding)
+    assert plain.outline_template.spread is None
+    loose = subject_as_told(human(), table | {"spread": bump().tolist()})
+    assert np.array_equal(loose.outline_template.spread, bump()) and loose.step_template.spread is not None
     with pytest.raises(InputError, match="a skin of 3 vertices"):
         subject_as_told(human(), table | {"skin": [0.0, 0.0, 0.0]})

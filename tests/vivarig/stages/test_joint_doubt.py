@@ -40,17 +40,27 @@ def test_where_skeleton_and_surface_part_the_joint_is_doubted() -> None:
         torn = torn_from_surface(fit, MARKERS, BODY)
         assert torn is not None
         trust = trust_by_joint(fit, BODY, limbs(), torn)["joint_trust"]
-        sigmas[off] = with_model_error(fit, limbs(), torn).sigma
+        sigmas[off] = with_model_error(fit, limbs(), torn, BODY).sigma
         assert (trust[2, ankle] > 0) == (off == 120.0)
         assert not trust[:, wrist].any() and not trust[[0, 1, 3, 4, 5]].any()
     assert sigmas[0.0][2, ankle] < 0.2 * sigmas[30.0][2, ankle] < sigmas[120.0][2, ankle]
     assert sigmas[30.0][2, ankle] > sigmas[30.0][0, ankle] > sigmas[0.0][0, ankle], "once torn, less sure throughout"
 
 
+def test_hips_deep_in_flesh_are_less_sure_than_surface_and_skeleton_say() -> None:
+    fit = fitted()
+    sigma = with_model_error(fit, limbs(), np.full((FRAMES, len(BODY.joint_names)), 5.0), BODY).sigma[0]
+    of = {name: sigma[BODY.index(name)] for name in ("left_hip", "pelvis", "left_wrist", "left_knee", "left_shoulder")}
+    assert of["left_hip"] > of["pelvis"] > of["left_knee"] > of["left_shoulder"]
+    assert of["left_wrist"] > of["left_knee"]
+
+
 def test_the_more_cameras_the_surer_and_a_file_that_does_not_say_has_the_usual_number() -> None:
     fit = fitted(ankle_off_mm=30.0)
     torn = torn_from_surface(fit, MARKERS, BODY)
-    two, four, eight, unsaid = (with_model_error(fit, limbs(views), torn).sigma for views in (2.0, 4.0, 8.0, np.nan))
+    two, four, eight, unsaid = (
+        with_model_error(fit, limbs(views), torn, BODY).sigma for views in (2.0, 4.0, 8.0, np.nan)
+    )
     assert (eight < four).all() and (four < two).all() and (unsaid == four).all()
     ankle = BODY.index("left_ankle")
     assert 0.82 < eight[2, ankle] / four[2, ankle] < 0.9
@@ -60,7 +70,7 @@ def test_a_frame_that_was_not_tracked_says_nothing_of_the_others() -> None:
     fit = fitted(lost=4)
     torn = torn_from_surface(fit, MARKERS, BODY)
     assert torn is not None and np.isnan(torn[4]).all()
-    assert np.isfinite(with_model_error(fit, limbs(), torn).sigma[:4]).all()
+    assert np.isfinite(with_model_error(fit, limbs(), torn, BODY).sigma[:4]).all()
 
 
 def test_without_carried_joints_the_springs_alone_tell() -> None:
@@ -70,4 +80,4 @@ def test_without_carried_joints_the_springs_alone_tell() -> None:
     assert torn_from_surface(fit, markers, BODY) is None
     none = np.zeros((1, len(BODY.joint_names)))
     one = TrackedLimbs(*(none for _ in range(4)), views=np.full(1, 8.0))  # type: ignore[arg-type]
-    np.testing.assert_allclose(with_model_error(fit, one, None).sigma, 0.6 * fit.sigma)
+    np.testing.assert_allclose(with_model_error(fit, one, None, BODY).sigma, 0.6 * fit.sigma)
