@@ -93,6 +93,7 @@ def trust_by_joint(
     joint = np.maximum(limbs.joint_trust, own[:, None])
     if torn is not None:
         away = torn > TORN.get(body.name, np.inf) * _height(body)
+        away[1:-1] |= away[:-2] & away[2:]  # what was torn and will be torn is not right for one frame between
         joint[away] = np.maximum(joint[away], int(Trust.DOUBTFUL))
     return {
         "limb_trust": limbs.trust.astype(np.uint8),

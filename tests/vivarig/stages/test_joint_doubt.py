@@ -55,6 +55,15 @@ def test_hips_deep_in_flesh_are_less_sure_than_surface_and_skeleton_say() -> Non
     assert of["left_wrist"] > of["left_knee"]
 
 
+def test_a_joint_torn_before_and_after_is_doubted_between() -> None:
+    torn = np.zeros((FRAMES, len(BODY.joint_names)))
+    torn[[1, 3], BODY.index("left_knee")] = 90.0
+    torn[5, BODY.index("left_hip")] = 90.0
+    trust = trust_by_joint(fitted(), BODY, limbs(), torn)["joint_trust"] > 0
+    assert trust[:, BODY.index("left_knee")].tolist() == [False, True, True, True, False, False]
+    assert trust[:, BODY.index("left_hip")].tolist() == [False] * 5 + [True]
+
+
 def test_the_more_cameras_the_surer_and_a_file_that_does_not_say_has_the_usual_number() -> None:
     fit = fitted(ankle_off_mm=30.0)
     torn = torn_from_surface(fit, MARKERS, BODY)
