@@ -12,9 +12,8 @@ saw decide whether the new body is kept, and its skin.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
+from tracking.adapting.adaptation import Adaptation
 from tracking.adapting.garment_search import find_skirt, measured_skirt
 from tracking.adapting.looseness import outline_looseness
 from tracking.adapting.proportions import known_of_bodies, known_of_stout_bodies
@@ -59,67 +59,8 @@ girths are not the animal's yet: the cylinder's mouse has 0.72 to 0.80 with its 
 GAIN, SKIN_GAIN = 0.003, 0.006
 """Rise of the overlap in held-out frames below which the plain body stays, and below which the shaped body keeps its
 own skin: a person who is built like the body gains nothing by it, and its joints wander a little."""
-CLOTHED, LOOSE = ("arm", "thigh", "shank"), 1.3
-"""Parts that clothes make wide, and the girth, against the size, from which on they do: of bare people at most 1.2."""
 DRESSINGS, WORN = 3, 0.01
 """How often poses and measures of a skirt take turns, and rise of the overlap below which none is worn."""
-
-
-@dataclass(frozen=True, eq=False)
-class Adaptation:
-    """What the search for a shape found.
-
-    Attributes:
-        shape: lengths and girths; those of the body it began with where they were not kept.
-        subject: the body in that shape; None for the plain body.
-        fitted, held: frames that the shape was estimated from, and those that decided.
-        before, after: mean overlap in the frames held out, with the plain and with the new body; NaN where untried.
-        why: why the plain body stays; empty where it does not.
-        found: where the subject is in the frames looked at, with the body kept; ``lead`` is NaN where no rival was
-            looked for.
-        sigma: 1 sigma of the logarithms (K,), lengths first.
-        skin: (V,) how far out the vertices of the outline template lie, mm; None where the body's own was kept.
-        skirt: that the subject wears; None for a bare body.
-        spread: (V,) how loosely outlines lie around the outline template, mm; None where that is not looked for.
-    """
-
-    shape: BodyShape
-    subject: Subject | None
-    fitted: tuple[int, ...]
-    held: tuple[int, ...]
-    before: float
-    after: float
-    why: str
-    found: tuple[Found, ...]
-    sigma: Floats
-    skin: Floats | None = None
-    skirt: Skirt | None = None
-    spread: Floats | None = None
-
-    @property
-    def loosely_dressed(self) -> bool:
-        """Whether a limb is thicker than people's are: clothes lie otherwise in each frame, and all are wanted."""
-        limbs = [girth for part, girth in self.shape.girths.items() if part in CLOTHED]
-        return max(limbs, default=0.0) > LOOSE * self.shape.scale
-
-    def as_table(self) -> dict[str, Any]:
-        """Return plain values, to be written with the results; None where nothing was tried."""
-        tried = bool(np.isfinite(self.before))
-        return {
-            "body": self.shape.body,
-            "lengths": self.shape.lengths,
-            "girths": self.shape.girths,
-            "sigma": self.sigma.tolist() if not self.why else None,
-            "kept": not self.why,
-            "fitted": list(self.fitted),
-            "held": list(self.held),
-            "why": self.why,
-            "before": self.before if tried else None,
-            "after": self.after if tried else None,
-            "skin": None if self.skin is None else self.skin.tolist(),
-            "skirt": None if self.skirt is None else self.skirt.as_table(),
-            "spread": None if self.spread is None else self.spread.tolist(),
-        }
 
 
 # Twelve parameters: a recording, a body, and keywords of what else is known of it.
@@ -177,6 +118,10 @@ def adapt_shape(
         others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
         looks |= others
         starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
+    bare_person = builtin.body in WEARERS and skirt is None and build is None
+    if bare_person and starts and not fixed_lengths and _too_few(starts, None, poor):
+        scale, starts = _resized_bare(builtin, scale, rig, looks, starts, settings)
+        start = BodyShape.uniform(builtin.body, scale)
     fitted, held = _chosen(starts, poor)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
@@ -272,6 +217,21 @@ def _resized(
     scale, found = refined_scale(dressed(builtin, skirt), rig, seen, list(fits.values()), scale, 0.05)
     body = scaled_subject(builtin, scale)
     return scale, *_measured_on(body, skirt, rig, looks, dict(zip(fits, found, strict=True)), settings)
+
+
+def _resized_bare(
+    builtin: Subject,
+    scale: float,
+    rig: Rig,
+    looks: dict[int, Observation],
+    fits: dict[int, FrameFit],
+    settings: Settings,
+) -> tuple[float, dict[int, FrameFit]]:
+    """Find the size once more in all frames: that of two may be far off where they show a body bent double."""
+    seen = [looks[frame] for frame in fits]
+    scale, found = refined_scale(builtin, rig, seen, list(fits.values()), scale, 0.05)
+    again = dict(zip(fits, found, strict=True))
+    return scale, _refitted(scaled_subject(builtin, scale), rig, looks, again, settings)
 
 
 def _refitted(

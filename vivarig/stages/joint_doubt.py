@@ -93,7 +93,9 @@ def trust_by_joint(
     joint = np.maximum(limbs.joint_trust, own[:, None])
     if torn is not None:
         away = torn > TORN.get(body.name, np.inf) * _height(body)
-        away[1:-1] |= away[:-2] & away[2:]  # what was torn and will be torn is not right for one frame between
+        torn_now = away.copy()  # what is torn in one frame is not right in those beside it
+        away[1:] |= torn_now[:-1]
+        away[:-1] |= torn_now[1:]
         joint[away] = np.maximum(joint[away], int(Trust.DOUBTFUL))
     return {
         "limb_trust": limbs.trust.astype(np.uint8),

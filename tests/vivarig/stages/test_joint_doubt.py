@@ -42,7 +42,7 @@ def test_where_skeleton_and_surface_part_the_joint_is_doubted() -> None:
         trust = trust_by_joint(fit, BODY, limbs(), torn)["joint_trust"]
         sigmas[off] = with_model_error(fit, limbs(), torn, BODY).sigma
         assert (trust[2, ankle] > 0) == (off == 120.0)
-        assert not trust[:, wrist].any() and not trust[[0, 1, 3, 4, 5]].any()
+        assert not trust[:, wrist].any() and not trust[[0, 4, 5]].any()
     assert sigmas[0.0][2, ankle] < 0.2 * sigmas[30.0][2, ankle] < sigmas[120.0][2, ankle]
     assert sigmas[30.0][2, ankle] > sigmas[30.0][0, ankle] > sigmas[0.0][0, ankle], "once torn, less sure throughout"
 
@@ -55,13 +55,12 @@ def test_hips_deep_in_flesh_are_less_sure_than_surface_and_skeleton_say() -> Non
     assert of["left_wrist"] > of["left_knee"]
 
 
-def test_a_joint_torn_before_and_after_is_doubted_between() -> None:
+def test_a_joint_torn_in_one_frame_is_doubted_in_those_beside_it() -> None:
     torn = np.zeros((FRAMES, len(BODY.joint_names)))
-    torn[[1, 3], BODY.index("left_knee")] = 90.0
-    torn[5, BODY.index("left_hip")] = 90.0
+    torn[2, BODY.index("left_knee")] = 90.0
     trust = trust_by_joint(fitted(), BODY, limbs(), torn)["joint_trust"] > 0
     assert trust[:, BODY.index("left_knee")].tolist() == [False, True, True, True, False, False]
-    assert trust[:, BODY.index("left_hip")].tolist() == [False] * 5 + [True]
+    assert not trust[:, BODY.index("left_hip")].any()
 
 
 def test_the_more_cameras_the_surer_and_a_file_that_does_not_say_has_the_usual_number() -> None:
