@@ -316,7 +316,7 @@ def _search(
     settings: Settings,
     skirt: Skirt | None,
 ) -> tuple[Shaped, Floats, Skirt | None]:
-    """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds it to ``start``."""
+    """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds to ``start``."""
     body, count = start.body, len(start.lengths)
     middle = start.logs
     free = np.arange(count if fixed_lengths else 0, len(middle))
