@@ -29,9 +29,9 @@ from vivarig.jobs.job import Job, StagePlan
 from vivarig.pipeline import tasks
 from vivarig.pipeline.runner import run_job
 from vivarig.pipeline.workers import Inline, LocalWorkers
-from vivarig.report.build import _outlines_told
 from vivarig.report.page import Page
 from vivarig.report.pictures import overlay
+from vivarig.report.sections import _outlines_told
 from vivarig.results.findings import Findings, load_findings
 from vivarig.stages import track
 from vivarig.stages.options import TrackOptions
