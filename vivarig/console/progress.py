@@ -35,10 +35,16 @@ _relay: Callable[[str, int, int], None] | None = None
 _silent = False
 
 
-def relay_progress(listener: Callable[[str, int, int], None] | None) -> None:
-    """Send all progress of this process to ``listener`` (label, done, total) instead of showing it."""
+def relay_progress(
+    listener: Callable[[str, int, int], None] | None,
+) -> Callable[[str, int, int], None] | None:
+    """Send all progress of this process to ``listener`` (label, done, total) instead of showing it.
+
+    The listener before is returned, None where there was none.
+    """
     global _relay
-    _relay = listener
+    before, _relay = _relay, listener
+    return before
 
 
 def silence_progress(silent: bool) -> None:

@@ -23,7 +23,8 @@ from vivarig.mending.unedited import FILES
 from vivarig.pipeline.bead_run import run_beads, xray_alone
 from vivarig.pipeline.edited import EditsInRun
 from vivarig.pipeline.plans import plan_as_before, plan_with, record
-from vivarig.pipeline.schedule import Node, Workers, nodes_of, run_nodes
+from vivarig.pipeline.rehearsal import note_done
+from vivarig.pipeline.schedule import Node, Workers, nodes_of, rehearsal_nodes, run_nodes
 from vivarig.pipeline.stages import STAGES, Stage
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline, LocalWorkers
@@ -242,14 +243,18 @@ def run_job(
         if isinstance(workers, LocalWorkers):
             workers.on_progress = heard
             workers.start(len(job.spans("silhouettes")))
-            return run_nodes(nodes, workers, finished, started)
+            rehearsal = rehearsal_nodes(job, todo) if workers.capacity > 1 else []
+            reports = run_nodes([*nodes, *rehearsal], workers, finished, started)
+            if rehearsal:
+                note_done()
+            return reports
         if not isinstance(workers, Inline):
             return run_nodes(nodes, workers, finished, started)
-        relay_progress(heard)
+        before = relay_progress(heard)
         try:
             return run_nodes(nodes, workers, finished, started)
         finally:
-            relay_progress(None)
+            relay_progress(before)
 
 
 def _planned(

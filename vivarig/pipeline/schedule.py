@@ -17,21 +17,22 @@ from vivarig.console.reporting import CommandReport
 from vivarig.jobs.cutting import MARGIN, chunk_spans
 from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
-from vivarig.pipeline import tasks
+from vivarig.pipeline import rehearsal, tasks
 from vivarig.pipeline.stages import STAGES, Stage
 from vivarig.report.groups import GROUPS
 from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, TrackOptions
 
-__all__ = ["Node", "Waiting", "Workers", "nodes_of", "run_nodes"]
+__all__ = ["Node", "Waiting", "Workers", "nodes_of", "rehearsal_nodes", "run_nodes"]
 
 SECTIONS = "sections"
 #: Which ready task goes first: what others wait for longest.
-_ORDER = ("report", "skeleton", SECTIONS, "track", "silhouettes", "hull")
+_ORDER = ("report", "skeleton", SECTIONS, "track", "silhouettes", "hull", "rehearse")
 _LOOKED_AT = 6
 """Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
 _IN_ORDER = ("mog2", "knn")
 _LEARN = "learn"
+_REHEARSE = "rehearse"
 _FIRST = (_LEARN, "prepare", PHASE)
 """What the parts of a stage wait for."""
 _MANY = 400
@@ -90,6 +91,15 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
             for span in job.spans("silhouettes")
         ]
     return nodes
+
+
+def rehearsal_nodes(job: Job, todo: Iterable[str]) -> list[Node]:
+    """Return the task that compiles ahead what tracking needs, where that was not done and silhouettes come first."""
+    if not {"silhouettes", "track"} <= set(todo) or not rehearsal.is_due():
+        return []
+    subject = str(job.options(TrackOptions).subject or job.recording.subject)
+    key = ("track", _REHEARSE, "")
+    return [Node(key, (tasks.rehearse, job, "track", subject), frozenset())] if subject in BODIES else []
 
 
 def _in_order(job: Job, stage: Stage) -> bool:
@@ -251,7 +261,7 @@ class Waiting:
         # the others do while one of them makes the skeleton.
         alone = self._long and node.key[1] == "join"
         # Sections of the report wait for the skeleton, or are made beside it.
-        rank = _ORDER.index(SECTIONS if node.key[1] == SECTIONS else node.key[0])
+        rank = _ORDER.index(node.key[1] if node.key[1] in (SECTIONS, _REHEARSE) else node.key[0])
         heapq.heappush(self._ready, (not alone, rank, node.key[1] not in _FIRST, node.key, node))
 
 

@@ -19,10 +19,24 @@ from calibration.foundation.spans import Span
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
+from vivarig.pipeline import rehearsal
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 from vivarig.stages.options import SkeletonOptions
 
-__all__ = ["Done", "ahead", "extract", "join", "learn", "look", "part", "prepare", "sections", "timed", "whole"]
+__all__ = [
+    "Done",
+    "ahead",
+    "extract",
+    "join",
+    "learn",
+    "look",
+    "part",
+    "prepare",
+    "rehearse",
+    "sections",
+    "timed",
+    "whole",
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,7 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     start, cpu = time.monotonic(), time.process_time()
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    if function not in (whole, ahead, sections):
+    if function not in (whole, ahead, rehearse, sections):
         cut_stage(stage)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
@@ -127,6 +141,11 @@ def ahead(job: Job, stage: str, index: int | None) -> None:
             skeleton.prepare_ahead(job.recording, options)
         else:
             skeleton.fit_ahead(job.recording, options, index)
+
+
+def rehearse(job: Job, stage: str, subject: str) -> None:
+    """Compile what tracking and skeleton need, with a body that stands still."""
+    rehearsal.rehearse(subject)
 
 
 def sections(job: Job, stage: str, group: str) -> None:
