@@ -151,7 +151,7 @@ def adapt_shape(
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
     subject, spread = shaped.subject if out is None else mover.moved(out), None
-    if builtin.body in WEARERS:
+    if builtin.body in WEARERS and replace(nothing, shape=shaped.shape).loosely_dressed:
         spread = outline_looseness(make_solver(wear(subject), rig, settings), looks, ends)
         subject = loosened(subject, spread)
     leads = {item.frame: item.lead for item in known}
