@@ -26,8 +26,8 @@ ORDER = (
     "vivarig.version", "vivarig.console", "vivarig.edits", "vivarig.results", "vivarig.xray", "vivarig.evaluation",
     "vivarig.export", "vivarig.report", "vivarig.statistics", "vivarig.films", "vivarig.jobs", "vivarig.mending",
     "vivarig.redrawing",
-    "vivarig.stages", "vivarig.pipeline", "vivarig.calibration_stage", "vivarig.viewer", "vivarig.api",
-    "vivarig.commands",
+    "vivarig.stages", "vivarig.track_stage", "vivarig.pipeline", "vivarig.calibration_stage", "vivarig.viewer",
+    "vivarig.api", "vivarig.commands",
     "vivarig.cli", "vivarig.__main__",
 )  # fmt: skip
 PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")

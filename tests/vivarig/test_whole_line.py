@@ -32,8 +32,8 @@ from vivarig.export.motions import point_series
 from vivarig.jobs.job import Job
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.results.findings import load_findings
-from vivarig.stages import track
 from vivarig.stages.options import TrackOptions
+from vivarig.track_stage import track
 from vivarig.viewer import Viewer
 
 SLIDER = "document.querySelector('.mantine-Slider-track')"
@@ -54,7 +54,7 @@ KILLED = """
 import os, sys
 from capture.recordings.recording import load_recording
 from calibration.foundation.result_files import create_results, text_array
-from vivarig.stages import track
+from vivarig.track_stage import track
 from vivarig.pipeline.runner import run_recording
 sys.path.insert(0, sys.argv[3])
 from test_whole_line import OPTIONS

@@ -14,9 +14,9 @@ from vivarig.commands.stage_arguments import add_options, add_workers, options_f
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.lock import results_lock
 from vivarig.pipeline.standalone import run_one_stage
-from vivarig.stages.mesh_tracking import MeshOptions, track_meshes
 from vivarig.stages.options import TrackOptions, own_options
-from vivarig.stages.track_summary import summary
+from vivarig.track_stage.mesh_tracking import MeshOptions, track_meshes
+from vivarig.track_stage.track_summary import summary
 
 __all__ = ["EXAMPLE", "HELP", "add_arguments", "run"]
 

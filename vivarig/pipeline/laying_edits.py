@@ -10,7 +10,7 @@ from capture.recordings.recording import Recording
 from vivarig.edits.edit_file import Drop, Edits, Lost, Stroke
 from vivarig.mending.silhouettes import mend_hulls, mend_silhouettes
 from vivarig.mending.unedited import set_aside
-from vivarig.stages.track_again import track_again
+from vivarig.track_stage.track_again import track_again
 
 __all__ = ["apply_edits"]
 

@@ -88,7 +88,7 @@ def cut_stage(name: str) -> CutStage:
         from vivarig.stages import hull
 
         return hull
-    from vivarig.stages import track
+    from vivarig.track_stage import track
 
     return track
 
@@ -99,7 +99,7 @@ def shared_stage(name: str) -> SharedStage:
         from vivarig.stages import silhouettes
 
         return silhouettes
-    from vivarig.stages import track
+    from vivarig.track_stage import track
 
     return track
 

@@ -1,1 +1,1 @@
-"""The stages that are done in parts: silhouettes, hull and track, each cut by frames and joined at the end."""
+"""The other stages: silhouettes and hull, done in parts and joined at the end, skeleton and report."""

@@ -31,7 +31,7 @@ from tracking.points.placing import Placed, own_points, place_points, points_on,
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.subject import Subject, builtin_subject
-from vivarig.stages.marked_points import marked_words
+from vivarig.track_stage.marked_points import marked_words
 
 JOINTS = ("left_shoulder", "left_elbow", "left_wrist", "right_wrist", "left_knee", "right_knee", "head")
 

@@ -23,8 +23,8 @@ from tracking.subjects.shape import BodyShape
 from vivarig.jobs.job import Job
 from vivarig.redrawing.clearing import ClearedMasks, clear_part, parts_the_subject, things_that_stand
 from vivarig.results.outline_words import outline_words
-from vivarig.stages import track
 from vivarig.stages.options import SilhouetteOptions, TrackOptions
+from vivarig.track_stage import preparing
 
 FRAMES = 8
 
@@ -108,7 +108,7 @@ def test_a_body_that_fits_badly_is_looked_for_without_things(tmp_path: Path) -> 
         return found
 
     def parted(before: Build, after: Build) -> tuple[Build, bool]:
-        taken, things = track._parted(
+        taken, things = preparing._parted(
             job, cameras, lambda some, frame: [both[frame][names.index(name)] for name in some], range(FRAMES), before,
             lambda look: find(look, after),
         )  # fmt: skip

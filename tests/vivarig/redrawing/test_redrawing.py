@@ -22,7 +22,7 @@ from vivarig.jobs.job import Job
 from vivarig.redrawing.learning import KnownOutlines, Redrawing, learn_outlines
 from vivarig.redrawing.parts import draw_part, found_again, join_parts, redrawn_file
 from vivarig.results.outline_words import outline_words
-from vivarig.stages.track_again import _beside
+from vivarig.track_stage.track_again import _beside
 
 
 def stool(view_image: np.ndarray, mask: Bools) -> tuple[np.ndarray, Bools]:

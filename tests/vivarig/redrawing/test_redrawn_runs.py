@@ -33,8 +33,8 @@ from vivarig.report.page import Page
 from vivarig.report.pictures import overlay
 from vivarig.report.sections import _outlines_told
 from vivarig.results.findings import Findings, load_findings
-from vivarig.stages import track
 from vivarig.stages.options import TrackOptions
+from vivarig.track_stage import track
 from vivarig.viewer import Viewer
 
 FRAMES = 6

@@ -18,7 +18,7 @@ from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.limb_trust import PLACES
 from tracking.sequence.track import Track
 from vivarig.jobs.job import PartMasks
-from vivarig.stages.feet_in_images import learn_feet, with_feet
+from vivarig.track_stage.feet_in_images import learn_feet, with_feet
 
 
 def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Path) -> None:

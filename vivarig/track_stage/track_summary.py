@@ -14,7 +14,7 @@ from tracking.sequence.track_file import TrackFile, open_track
 from tracking.subjects.garments import Skirt
 from vivarig.console.reporting import CommandReport
 from vivarig.results.outline_words import outline_words
-from vivarig.stages.marked_points import marked_words
+from vivarig.track_stage.marked_points import marked_words
 
 __all__ = ["summary"]
 

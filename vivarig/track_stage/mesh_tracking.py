@@ -20,7 +20,7 @@ from tracking.subjects.mesh_files import mesh_paths, mesh_volume, read_mesh
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.console.progress import progress_callback
 from vivarig.stages.options import TrackOptions
-from vivarig.stages.track import data_settings
+from vivarig.track_stage.inputs import data_settings
 
 __all__ = ["MeshOptions", "track_meshes"]
 

@@ -39,7 +39,7 @@ from tracking.subjects.skin import subject_as_told
 from tracking.subjects.subject import Subject, load_subject, scaled_subject
 from vivarig.edits.edit_file import Edits, KeyPose
 from vivarig.redrawing.parts import FILE as REDRAWN
-from vivarig.stages.marked_points import MarkedPoints, load_marked_points
+from vivarig.track_stage.marked_points import MarkedPoints, load_marked_points
 
 __all__ = ["track_again"]
 
