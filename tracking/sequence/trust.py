@@ -124,17 +124,30 @@ def judge(
     if good.any():
         usual, spread = _usual(agreement[good])
         usual_worst, spread_worst = _usual(worst[good])
-        usual_departure, spread_departure = _usual(-departure[good])
+        lasting = _lasting(departure)
+        usual_departure, spread_departure = _usual(-lasting[good])
         mark(good & (agreement < usual - max(2 * loss, 8 * spread)), Trust.LOST, Reason.LOW_AGREEMENT)
         mark(good & (agreement < min(usual - loss, 0.6)), Trust.LOST, Reason.LOW_AGREEMENT)
         mark(good & (agreement < usual - max(doubt, 5 * spread)), Trust.DOUBTFUL, Reason.LOW_AGREEMENT)
         mark(good & (agreement < poor), Trust.DOUBTFUL, Reason.LOW_AGREEMENT)
         mark(good & (worst < usual_worst - max(3 * doubt, 6 * spread_worst)), Trust.DOUBTFUL, Reason.ONE_VIEW_DISAGREES)
-        far = -departure < usual_departure - max(1.5, 8 * spread_departure)
+        far = -lasting < usual_departure - max(1.5, 8 * spread_departure)
         mark(good & far, Trust.DOUBTFUL, Reason.FAR_FROM_PRIOR)
     mark(np.nan_to_num(jump) > LEAP, Trust.DOUBTFUL, Reason.JUMP)
     mark(seen < min_views, Trust.LOST, Reason.TOO_FEW_VIEWS)
     return Verdicts(trust, reason)
+
+
+def _lasting(departure: Floats) -> Floats:
+    """(T,) middle of a frame's departure and its neighbours'.
+
+    A body does not leave the prior's poses and come back within a frame, unless it jumps, which is told elsewhere; a
+    latent point that was not followed as far as its neighbours' does.
+    """
+    beside = np.pad(departure, 1, constant_values=np.nan)
+    rows = np.stack([beside[:-2], departure, beside[2:]])
+    known = np.isfinite(departure)
+    return np.asarray(np.where(known, np.nanmedian(np.where(known, rows, 0.0), axis=0), np.nan))
 
 
 def judge_track(

@@ -342,3 +342,11 @@ def test_frames_are_judged_against_the_sequences_own_good_ones() -> None:
     assert verdicts.trust[30] == Trust.DOUBTFUL
     assert verdicts.trust[35] == Trust.LOST and verdicts.reason[35] == Reason.TOO_FEW_VIEWS
     assert np.sum(verdicts.trust > 0) == 4
+
+
+def test_departures_that_last_are_doubted_and_those_of_one_frame_are_not() -> None:
+    overlap, departure = np.full((40, 4), 0.9), np.full(40, 1.0)
+    departure[10], departure[20:23], departure[30] = 4.0, 4.0, np.nan
+    verdicts = judge(overlap, departure, np.full(40, 1.0))
+    assert np.flatnonzero(verdicts.trust).tolist() == [20, 21, 22]
+    assert (verdicts.reason[20:23] == int(Reason.FAR_FROM_PRIOR)).all()
