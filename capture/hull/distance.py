@@ -140,12 +140,15 @@ def _edge_band(level: Singles, band: float, out: Singles) -> None:
                         out[r, q] = square if square < out[r, q] else out[r, q]
 
 
-def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO) -> DistanceImage:
+def distance_image(
+    silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO, everywhere: bool = False
+) -> DistanceImage:
     """Return the signed distances of a silhouette.
 
     Args:
         silhouette: (H, W) bool mask, or alpha matte in [0, 1] of floats, or in 0..255 of uint8.
         outside: what to assume outside the frame.
+        everywhere: distances far from the edge are wanted, too, not lower bounds of them.
     """
     if silhouette.ndim != 2:
         raise InputError(f"a silhouette must be (H, W), got {silhouette.shape}")
@@ -181,6 +184,10 @@ def distance_image(silhouette: NDArray[Any], *, outside: Outside = Outside.AUTO)
     values = np.full(level.shape, BAND_PX**2, dtype=np.float32)
     _edge_band(level, BAND_PX, values)
     edge, pairs = _at_edge(values)
+    if everywhere:
+        grid = cv2.distanceTransform(np.uint8(1) - edge, cv2.DIST_L2, cv2.DIST_MASK_5) + np.float32(0.5)
+        magnitude = np.where(values < BAND_PX**2, np.sqrt(values), np.maximum(grid, np.float32(BAND_PX)))
+        return DistanceImage(np.where(level > 0.5, -magnitude, magnitude), (left, top), box, view, carves_outside)
     far = cv2.distanceTransform(pairs, cv2.DIST_L2, cv2.DIST_MASK_5)
     _signed(level, _along_columns(edge, _EXACT_PX), far, np.float32(BAND_PX), values)
     return DistanceImage(values, (left, top), box, view, carves_outside)

@@ -63,11 +63,13 @@ def gather(
     least_views: int = 2,
     wanted_views: int | None = None,
     outside: Outside = Outside.AUTO,
+    everywhere: bool = False,
 ) -> Evidence:
     """Sort out which views take part and where the subject is.
 
     A view takes part if it is not flagged (``views`` False), saw something and is not all white. The frame is
     marked when fewer than ``wanted_views`` (by default three quarters of the rig) do, or some see a part only.
+    ``everywhere`` as in `distance_image`.
     """
     if len(silhouettes) != len(rig):
         raise InputError(f"hull: wanted one silhouette per camera of the rig ({len(rig)}), got {len(silhouettes)}")
@@ -92,7 +94,7 @@ def gather(
                 raise InputError(
                     f"camera '{camera.name}': silhouette must be ({height}, {width}), got {silhouette.shape}"
                 )
-            image = distance_image(silhouette, outside=outside)
+            image = distance_image(silhouette, outside=outside, everywhere=everywhere)
         if image.view is Extent.EMPTY:
             flags |= HullFlag.EMPTY_SILHOUETTE
         elif image.view is Extent.FULL:
@@ -255,8 +257,9 @@ def hull_field(
     the box, for templates that start outside the hull. Other arguments as in `implicit_hull`.
     """
     evidence = gather(
-        silhouettes, rig, views=views, bounds=bounds, tolerated=tolerated, least_views=least_views, outside=outside
-    )
+        silhouettes, rig, views=views, bounds=bounds, tolerated=tolerated, least_views=least_views, outside=outside,
+        everywhere=True,
+    )  # fmt: skip
     if evidence.box is None:
         return None
     sampled = _sample(evidence, evidence.box.grown(margin_mm), voxel_mm, tolerated, np.inf)

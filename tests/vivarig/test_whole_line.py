@@ -429,7 +429,7 @@ def test_clicks_in_a_browser_switch_every_layer(finished: Path, tmp_path: Path) 
                 wait_for(lambda toggle=toggle, before=before: toggle.value != before)  # type: ignore[misc]
                 if name == "cameras":
                     wait_for(lambda: not viewer._handles["camera/cam01"].visible)
-                elif name == "images":
+                elif name in ("images", "silhouettes"):
                     wait_for(lambda: viewer._handles["camera/cam01"].image is not None)
                 else:
                     wait_for(lambda name=name, before=before: (name in viewer._handles) != before)  # type: ignore[misc]

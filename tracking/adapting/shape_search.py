@@ -119,7 +119,7 @@ def adapt_shape(
         looks |= others
         starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
     bare_person = builtin.body in WEARERS and skirt is None and build is None
-    if bare_person and starts and not fixed_lengths and _too_few(starts, None, poor):
+    if bare_person and len(starts) >= FEWEST and not fixed_lengths and _too_few(starts, None, poor):
         scale, starts = _resized_bare(builtin, scale, rig, looks, starts, settings)
         start = BodyShape.uniform(builtin.body, scale)
     fitted, held = _chosen(starts, poor)

@@ -143,17 +143,28 @@ class Finder:
     def find(
         self, observation: Observation, *, keep: int = 16, finish: int = 6, mend: Mend | None = None
     ) -> tuple[FrameFit, float]:
-        """Fit a frame from nothing.
+        """Fit a frame from nothing; arguments as of `rivals`.
+
+        Returns:
+            fit: the best.
+            lead: by how much its score exceeds that of the best clearly different one; 1 where there is none.
+
+        Raises:
+            SolveError: fewer than two cameras saw something.
+        """
+        best, *others = self.rivals(observation, keep=keep, finish=finish, mend=mend)
+        return best, best.score - others[0].score if others else 1.0
+
+    def rivals(
+        self, observation: Observation, *, keep: int = 16, finish: int = 6, mend: Mend | None = None
+    ) -> list[FrameFit]:
+        """Fit a frame from nothing: the best fit, and the best that is clearly different, if there is one.
 
         Args:
             observation: silhouettes.
             keep: proposals that are fitted along the manifold, no two alike.
             finish: of these, how many are fitted with all quads.
             mend: improves a fit limb by limb; given, the best rivals are mended before one is chosen.
-
-        Returns:
-            fit: the best.
-            lead: by how much its score exceeds that of the best clearly different one; 1 where there is none.
 
         Raises:
             SolveError: fewer than two cameras saw something.
@@ -167,9 +178,7 @@ class Finder:
         if mend is not None:
             fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
             fits.sort(key=lambda fit: -fit.score)
-        best = fits[0]
-        others = _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)[1:]
-        return best, best.score - others[0].score if others else 1.0
+        return _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)
 
     def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""

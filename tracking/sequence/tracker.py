@@ -32,7 +32,7 @@ from tracking.sequence.rivals import follow_across_jumps, follow_rival
 from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.steadying import steady
 from tracking.sequence.track import Track
-from tracking.sequence.trust import judge_track
+from tracking.sequence.trust import AMBIGUOUS, judge_track
 from tracking.terms.points import PointTerm
 
 __all__ = ["Tracker"]
@@ -70,6 +70,7 @@ class Tracker:
         start: int | None = None,
         guess: tuple[QuadPose, Floats] | None = None,
         others: Mapping[int, tuple[QuadPose, Floats]] | None = None,
+        rival: FrameFit | None = None,
         texture: FeatureTracks | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Track:
@@ -81,6 +82,8 @@ class Tracker:
             start: frame to start at, None to choose the first good one.
             guess: quads and latent point in the start frame, from elsewhere; None to look for the subject.
             others: the same in other frames, each found for itself: where the track differs, they are followed too.
+            rival: another fit of the start frame that is hardly worse, as `sought_again` gives it: followed beside
+                the track, and the mean difference over the frames says how sure the start is.
             texture: marks followed through the images of the same frames and cameras; None where there are no images.
             on_progress: called with frames done and in all.
 
@@ -90,7 +93,7 @@ class Tracker:
         # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
         # itself on a busy machine; the compiled kernels use the cores.
         with threadpool_limits(limits=1, user_api="blas"):
-            return self._track(observe, frames, start, guess, others or {}, texture, on_progress)
+            return self._track(observe, frames, start, guess, others or {}, rival, texture, on_progress)
 
     def _track(
         self,
@@ -99,6 +102,7 @@ class Tracker:
         start: int | None,
         guess: tuple[QuadPose, Floats] | None,
         others: Mapping[int, tuple[QuadPose, Floats]],
+        rival: FrameFit | None,
         texture: FeatureTracks | None,
         on_progress: Callable[[int, int], None] | None,
     ) -> Track:
@@ -111,7 +115,7 @@ class Tracker:
             first, lead = start, 1.0
             fits[start] = self._from_guess(observe(start), guess)
         else:
-            first, lead = self._start(observe, frames, start, fits)
+            first, lead, rival = self._start(observe, frames, start, fits)
         if self.settings.restarts and (found := fits[first]) is not None:
             fits[first] = self.limbs.mended(observe(first), found)
         done = 1
@@ -141,6 +145,8 @@ class Tracker:
                 if not self._repair(observe, fits):
                     break
             follow_across_jumps(self.solver, observe, fits)
+            if rival is not None and fits[first] is not None:
+                lead = abs(follow_rival(self.solver, observe, fits, first, rival))
         if self.solver.points is not None:
             observe = self._place_points(self.solver.points, observe, fits)
         marks = NO_MARKS if texture is None else texture
@@ -149,16 +155,21 @@ class Tracker:
 
     def _start(
         self, observe: Callable[[int], Observation], frames: int, start: int | None, fits: list[FrameFit | None]
-    ) -> tuple[int, float]:
-        """Find the subject in the start frame, or in the best of a few frames seen by most cameras."""
+    ) -> tuple[int, float, FrameFit | None]:
+        """Find the subject in the start frame, or in the best of a few frames seen by most cameras.
+
+        Returns:
+            The frame, by how much the fit there beats the best that is clearly different, and that one where it is not
+            by enough.
+        """
         if start is not None:
             if not 0 <= start < frames:
                 raise InputError(f"start frame {start} is not one of the recording's {frames} frames")
             try:
-                fits[start], lead = self._found(observe(start))
+                found = {start: self._rivals(observe(start))}
             except SolveError as error:
                 raise InputError(f"frame {start}: {error}; choose another start frame") from None
-            return start, lead
+            return self._chosen(start, found, fits)
         candidates = np.unique(np.linspace(0, frames - 1, min(frames, 24)).astype(int))
         seen = {int(frame): observe(int(frame)).seen for frame in candidates}
         best_seen = max(seen.values())
@@ -167,10 +178,16 @@ class Tracker:
                 "no frame has a silhouette in two cameras; run `vivarig silhouettes` and look at its report"
             )
         good = [frame for frame in seen if seen[frame] == best_seen][:2]
-        found = {frame: self._found(observe(frame)) for frame in good}
-        first = max(good, key=lambda frame: found[frame][0].agreement)
-        fits[first] = found[first][0]
-        return first, found[first][1]
+        found = {frame: self._rivals(observe(frame)) for frame in good}
+        return self._chosen(max(good, key=lambda frame: found[frame][0].agreement), found, fits)
+
+    def _chosen(
+        self, first: int, found: Mapping[int, list[FrameFit]], fits: list[FrameFit | None]
+    ) -> tuple[int, float, FrameFit | None]:
+        best, *others = found[first]
+        fits[first] = best
+        lead = best.score - others[0].score if others else 1.0
+        return first, lead, others[0] if self.solver.posture is not None and lead < AMBIGUOUS else None
 
     def _from_guess(self, observation: Observation, guess: tuple[QuadPose, Floats]) -> FrameFit:
         """Fit the start frame from a pose given from elsewhere, and look for the subject where that fits badly."""
@@ -181,20 +198,26 @@ class Tracker:
 
     def _found(self, observation: Observation) -> tuple[FrameFit, float]:
         """Look for the subject in a frame, rivals mended limb by limb; see `Finder.find`."""
-        return self.finder.find(observation, mend=self.limbs.mended if self.settings.restarts else None)
+        best, *others = self._rivals(observation)
+        return best, best.score - others[0].score if others else 1.0
 
-    def sought_again(self, observation: Observation, guess: tuple[QuadPose, Floats]) -> tuple[FrameFit, float]:
+    def _rivals(self, observation: Observation) -> list[FrameFit]:
+        """Look for the subject in a frame: the best fit, and the best clearly different one; see `Finder.rivals`."""
+        return self.finder.rivals(observation, mend=self.limbs.mended if self.settings.restarts else None)
+
+    def sought_again(
+        self, observation: Observation, guess: tuple[QuadPose, Floats]
+    ) -> tuple[FrameFit, FrameFit | None]:
         """Look for the subject in a frame where a pose is known that hardly beat its rivals, fitted with another body.
 
         Returns:
-            The better fit of the two, and by how much it beats the best that is clearly different.
+            The best fit, and the best that is clearly different, None where there is none.
         """
         with threadpool_limits(limits=1, user_api="blas"):
-            found, lead = self._found(observation)
             known = self.solver.fit(observation, *guess)
-        if known.pose.distance(found.pose) > 1.5 * ALIKE * self.solver.unit:
-            lead = min(lead, abs(known.score - found.score))
-        return better(found, known), lead
+            best, *others = sorted([*self._rivals(observation), known], key=lambda fit: -fit.score)
+        apart = 1.5 * ALIKE * self.solver.unit
+        return best, next((one for one in others if one.pose.distance(best.pose) > apart), None)
 
     def _next(
         self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]

@@ -18,7 +18,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.spans import Span
 from tracking.adapting.scale_search import Found
-from tracking.fitting.solver import FrameSolver
+from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.feature_tracks import FeatureTracks, follow
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.rivals import stays_better
@@ -86,10 +86,11 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
         frame, known = start
         subject, solver = part_solver(job, rig)
         tracker = _tracker(options, solver, rig)
+        rival: FrameFit | None = None
         if known is not None and known.lead < AMBIGUOUS and solver.posture is not None:
             # Hardly told from its rivals with the built-in body: one that is built like the subject may tell it.
-            fit, lead = tracker.sought_again(look(frame), (known.pose, known.latent))
-            known = replace(known, pose=fit.pose, latent=fit.latent, lead=lead, agreement=fit.agreement)
+            fit, rival = tracker.sought_again(look(frame), (known.pose, known.latent))
+            known = replace(known, pose=fit.pose, latent=fit.latent, lead=1.0, agreement=fit.agreement)
         others = {
             one.frame - wide.first: (one.pose, one.latent)
             for one in prepared.found
@@ -102,6 +103,7 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
             start=frame - wide.first,
             guess=guess,
             others=others,
+            rival=rival,
             texture=_texture(job, masks, rig, wide),
             on_progress=passes[0],
         )
@@ -109,11 +111,10 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
             redrawing = Redrawing(prepared.outlines, solver, rig)
             draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide, passes[1])
     with part_masks(job, span, wide) as masks:
+        lead = track.lead if known is None or rival is not None else known.lead
         if draws:
             track = _once_more(job, track, masks, rig, wide, frame - wide.first, passes[2])
-        if known is not None:
-            track = replace(track, lead=known.lead)
-        track = _with_feet(job, track, masks, solver, rig, wide)
+        track = _with_feet(job, replace(track, lead=lead), masks, solver, rig, wide)
     _write(job, job.path("track", "track", span), track, subject, solver)
 
 

@@ -177,14 +177,29 @@ def test_a_start_that_was_ambiguous_with_another_body_is_looked_for_again() -> N
     tracker = Tracker(solver(), rig())
     turned_round = placed(bent(0.3, 0.1), 0.4 + np.pi, (10.0, -20.0, 0.0))
     latent = np.zeros(tracker.solver.prior.latent_dim)
+    apart = 150.0 * tracker.solver.unit
     for guess in (truth, turned_round):
-        fit, lead = tracker.sought_again(seen(truth), (guess, latent))
-        assert error_mm(fit.pose, truth) < 10.0 and lead > 0.01
-    # A rival that explains as much is clearly different: its lead is what is left between them.
-    rival = tracker.solver.fit(seen(truth), turned_round, latent)
-    tracker._found = lambda observation: (rival, 1.0)  # type: ignore[method-assign]
-    fit, lead = tracker.sought_again(seen(truth), (truth, latent))
-    assert error_mm(fit.pose, truth) < 10.0 and 0 < lead == pytest.approx(fit.score - rival.score)
+        fit, rival = tracker.sought_again(seen(truth), (guess, latent))
+        assert error_mm(fit.pose, truth) < 10.0
+        assert rival is None or (fit.score - rival.score > 0.01 and rival.pose.distance(fit.pose) > apart)
+    # One that is found elsewhere and explains less than what was known is its rival.
+    wrong = tracker.solver.fit(seen(truth), turned_round, latent)
+    tracker._rivals = lambda observation: [wrong]  # type: ignore[method-assign]
+    fit, rival = tracker.sought_again(seen(truth), (truth, latent))
+    assert error_mm(fit.pose, truth) < 10.0 and rival is wrong
+
+
+def test_how_sure_a_start_is_follows_from_its_rival_over_several_frames() -> None:
+    truth = [placed(bent(0.3 * np.sin(0.4 * t), 0.1), 0.02 * t, (3.0 * t, 0.0, 0.0)) for t in range(6)]
+    looks = [seen(pose) for pose in truth]
+    right, turned = (placed(bent(0.0, 0.1), yaw, (0.0, 0.0, 0.0)) for yaw in (0.0, np.pi))
+    solve = solver()
+    wrong = solve.fit(looks[0], turned, np.zeros(2))
+    known = solve.fit(looks[0], right, np.zeros(2))
+    tracker = Tracker(solve, rig(), settings=TrackerSettings(believed=0.0))
+    track = tracker.track(looks.__getitem__, 6, start=0, guess=(right, np.zeros(2)), rival=wrong)
+    assert 0.5 * (known.score - wrong.score) < track.lead < 1.0
+    assert all(error_mm(one.pose, pose) < 10.0 for one, pose in zip(track.fits, truth, strict=True) if one is not None)
 
 
 def test_tracker_finds_its_start_tracks_marks_blank_frames_and_recovers() -> None:
