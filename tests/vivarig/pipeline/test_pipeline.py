@@ -27,8 +27,9 @@ from vivarig.jobs.fingerprints import digest_of_more
 from vivarig.jobs.job import Job, StagePlan
 from vivarig.pipeline import RunOptions, run_recording
 from vivarig.pipeline.workers import LocalWorkers
-from vivarig.stages import hull, track
+from vivarig.stages import hull
 from vivarig.stages.options import SilhouetteOptions
+from vivarig.track_stage import track
 
 UNTIL = "hull"
 #: Eight frames in three parts (hulls: in eight), in this process.
