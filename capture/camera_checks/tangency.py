@@ -9,7 +9,7 @@ surfaces, ICCV 1995). They differ if a camera is late, turned or moved, and by h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class OutlineRays:
         px_rad: (T, M) radians of one pixel there.
         cut: (T, M) whether the image ends there.
         seen: (T,) whether the frame has an outline.
+        pencils: outermost planes that were asked for, by the axis: cameras are held against each other again and again.
     """
 
     centre: Floats
@@ -45,6 +46,7 @@ class OutlineRays:
     px_rad: Floats
     cut: Bools
     seen: Bools
+    pencils: dict[bytes, Tangents] = field(default_factory=dict, init=False, repr=False)
 
     def take(self, rows: slice) -> OutlineRays:
         """Return the view of some frames."""
@@ -91,6 +93,13 @@ class Tangents:
 
 def tangents(view: OutlineRays, axis: Floats) -> Tangents:
     """Return the outermost planes of the pencil around ``axis`` (3,), a unit vector towards another camera."""
+    key = axis.tobytes()
+    if key not in view.pencils:
+        view.pencils[key] = _outermost(view, axis)
+    return view.pencils[key]
+
+
+def _outermost(view: OutlineRays, axis: Floats) -> Tangents:
     u, v = _across(axis)
     x, y = view.rays @ u, view.rays @ v
     middle = np.arctan2(y.sum(axis=1), x.sum(axis=1))[:, None]
@@ -107,15 +116,21 @@ def tangents(view: OutlineRays, axis: Floats) -> Tangents:
     good = free & view.seen[:, None] & (width < _WIDEST)
     a, b, ray = x[row, which], y[row, which], view.rays[row, which]
     away = np.maximum(np.hypot(a, b), 1e-9)
-    by_turn = np.cross(ray, a[..., None] * v - b[..., None] * u) / (away**2)[..., None]
+    by_turn = _cross(ray, a[..., None] * v - b[..., None] * u) / (away**2)[..., None]
     known = np.where(good, middle + outermost, np.nan)
     return Tangents(known, view.px_rad[row, which] / away, np.where(good[..., None], by_turn, 0.0))
 
 
 def _across(axis: Floats) -> tuple[Floats, Floats]:
-    u = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    u = _cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
     u /= np.linalg.norm(u)
-    return u, np.cross(axis, u)
+    return u, _cross(axis, u)
+
+
+def _cross(a: Floats, b: Floats) -> Floats:
+    """Return ``np.cross`` of vectors (..., 3), which moves axes about for several times as long."""
+    (a0, a1, a2), (b0, b1, b2) = (a[..., k] for k in range(3)), (b[..., k] for k in range(3))
+    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
 
 
 def stacked(several: Sequence[Tangents]) -> Tangents:

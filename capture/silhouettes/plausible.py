@@ -10,8 +10,9 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
+from calibration.foundation.result_files import open_results
 from capture.hull.implicit import implicit_hull
-from capture.recordings.masks import mask_cameras, read_masks
+from capture.recordings.masks import STAGE, mask_cameras, masks_in
 from capture.silhouettes.runs import runs_of
 
 __all__ = ["MaskFigures", "hull_volume", "implausible", "impossible_hull", "low_agreement", "mask_figures"]
@@ -53,12 +54,13 @@ def mask_figures(path: Path | str) -> MaskFigures:
     names, count = mask_cameras(path)
     frames = sorted(set(np.linspace(0, count - 1, _FRAMES).round().astype(int).tolist()))
     rows = np.zeros((len(names), len(frames), 3))
-    for index, name in enumerate(names):
-        for place, frame in enumerate(frames):
-            mask = read_masks(path, name, [frame])[0]
-            parts = runs_of(mask, diagonal=True).areas()
-            sides = mask[0].any(), mask[-1].any(), mask[:, 0].any(), mask[:, -1].any()
-            rows[index, place] = mask.mean(), np.count_nonzero(parts > _PIECE * parts.sum()), sum(sides)
+    with open_results(path, stage=STAGE) as file:
+        for index, name in enumerate(names):
+            for place, frame in enumerate(frames):
+                mask = masks_in(file, name, frame)[0]
+                parts = runs_of(mask, diagonal=True).areas()
+                sides = mask[0].any(), mask[-1].any(), mask[:, 0].any(), mask[:, -1].any()
+                rows[index, place] = mask.mean(), np.count_nonzero(parts > _PIECE * parts.sum()), sum(sides)
     share, pieces, sides = np.median(rows, axis=1).T
     return MaskFigures(tuple(names), share, pieces, sides)
 
@@ -82,10 +84,11 @@ def hull_volume(path: Path | str, rig: Rig) -> float:
     names, count = mask_cameras(path)
     views = rig.subset(names)
     found = []
-    for frame in sorted(set(np.linspace(0, count - 1, _HULLS).round().astype(int).tolist())):
-        masks = [read_masks(path, name, [frame])[0] for name in names]
-        hull = implicit_hull(masks, views, sharp=False, score=False)
-        found.append(np.nan if hull.is_empty else hull.volume)
+    with open_results(path, stage=STAGE) as file:
+        for frame in sorted(set(np.linspace(0, count - 1, _HULLS).round().astype(int).tolist())):
+            masks = [masks_in(file, name, frame)[0] for name in names]
+            hull = implicit_hull(masks, views, sharp=False, score=False)
+            found.append(np.nan if hull.is_empty else hull.volume)
     return float(np.nanmedian(found)) if np.isfinite(found).any() else float("nan")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def builtin_prior_path(name: str) -> Path:
     return Path(__file__).parent / f"{name}.npz"
 
 
+@cache  # every shape of a body that is tried on takes it over
 def builtin_prior(name: str) -> GplvmPrior:
     """Load the prior that ships with a built-in body: mouse, rat or human.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,7 @@ def _grown_before(rig: QuadRig, body: str, size: float) -> QuadRig:
     return candidate
 
 
+@cache  # asked for by every shape that is tried on
 def _table(body: str) -> dict[str, Any]:
     path = CUTS / body / "cuts.toml"
     if not path.is_file():

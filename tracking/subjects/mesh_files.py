@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import trimesh
 
 from calibration.foundation.arrays import HUGE, Floats, Ints
 from calibration.foundation.damaged_files import reading, require_file
@@ -78,6 +77,8 @@ def raw_mesh(path: Path) -> tuple[int, Ints]:
 
 def _loaded(path: Path) -> tuple[Floats, Ints]:
     """Read a mesh as it stands in its file; compiled code will index its vertices by its faces, so they are checked."""
+    import trimesh  # a tenth of what a worker would import
+
     require_file(path, most_mb=_LARGEST_MB)
     with reading(path, "a mesh", also=(UnboundLocalError,)), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

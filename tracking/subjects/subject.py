@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import trimesh
 from scipy.spatial import cKDTree
 
 from calibration.foundation.arrays import Floats, Ints, shaped
@@ -229,6 +228,8 @@ def _scaled(template: Template, scale: float, columns: Floats) -> Template:
 
 def save_subject(subject: Subject, folder: Path | str) -> Path:
     """Write a subject as a folder whose quads can be edited by hand."""
+    import trimesh  # a tenth of what a worker would import
+
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     mesh = trimesh.Trimesh(subject.template.vertices, subject.template.faces, process=False)

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from vivarig.pipeline.workers import receive, send
 
 _SELDOM = (100_000, 50, 1000)
 """When to look for cycles of objects: between tasks that is done anyway, and compiling makes millions that stay."""
+_SWEEP_S = 20.0
+"""How often all objects are looked through for cycles: that takes a tenth of a second. After each task it is only those
+that came with it."""
 
 
 def main() -> None:
@@ -47,6 +51,9 @@ def main() -> None:
 
     relay_progress(lambda label, done, total: say("progress", label, done, total))
     gc.set_threshold(*_SELDOM)
+    gc.freeze()  # what is imported stays
+    gc.enable()  # who started this process switched it off for the imports
+    swept = time.monotonic()
     while True:
         function, args, named = tasks.get()
         try:
@@ -57,16 +64,28 @@ def main() -> None:
             answer = ("failed", RuntimeError(traceback.format_exc()))
         say(*answer, _peak_rss_mb())
         del answer
-        _give_back_memory()
+        swept = _give_back_memory(swept)
 
 
-def _give_back_memory() -> None:
-    """Give free memory back: a worker does all kinds of tasks, and the C library would keep what each once needed."""
+def _give_back_memory(swept: float) -> float:
+    """Give free memory back: a worker does all kinds of tasks, and the C library would keep what each once needed.
+
+    Args:
+        swept: when all objects were looked through last, s.
+
+    Returns:
+        When they were, now.
+    """
+    if time.monotonic() - swept > _SWEEP_S:
+        gc.unfreeze()
+        swept = time.monotonic()
     gc.collect()
+    gc.freeze()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others keep nothing
         if trim is not None:
             trim(0)
+    return swept
 
 
 def _peak_rss_mb() -> float:

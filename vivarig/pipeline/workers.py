@@ -26,9 +26,11 @@ __all__ = ["Inline", "LocalWorkers", "receive", "send"]
 _TRIES = 3
 _ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LENGTH = struct.Struct("<Q")
-#: Ctrl-C goes to the parent's whole group: it is ignored before the imports, which take a second.
+#: Ctrl-C goes to the parent's whole group: it is ignored before the imports, which take a second. These leave no
+#: cycles of objects worth a look.
 _WORKER = (
-    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from vivarig.pipeline.worker import main; main()"
+    "import gc, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); gc.disable(); "
+    "from vivarig.pipeline.worker import main; main()"
 )
 
 

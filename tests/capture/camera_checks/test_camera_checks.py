@@ -20,7 +20,7 @@ from capture.camera_checks.focus import edge_blur, out_of_focus
 from capture.camera_checks.lags import find_lags
 from capture.camera_checks.outlines import Outlines, join_outlines, outline
 from capture.camera_checks.sentences import sentence
-from capture.camera_checks.tangency import view_of
+from capture.camera_checks.tangency import moved, tangents, view_of
 
 
 def turned(rig: Rig, index: int, degrees: list[float]) -> Rig:
@@ -42,6 +42,20 @@ def test_two_views_of_a_body_share_their_outermost_planes() -> None:
     # rounding to pixels alone: 0.29 px in each of two views, weighed by where they look
     assert np.nanmax(np.abs(found)) < 1.5
     assert np.nanmedian(np.abs(found)) < 0.3
+
+
+def test_the_planes_of_a_view_are_found_once_and_those_of_a_turned_one_anew() -> None:
+    rig = ring(2)
+    view = view_of(rig[0], seen(rig)[0])
+    axis = rig[1].centre - rig[0].centre
+    axis /= np.linalg.norm(axis)
+    known = tangents(view, axis)
+    assert tangents(view, axis.copy()) is known
+    turned_view = moved(view, 0.01 * axis, np.zeros(3))
+    shift = tangents(turned_view, axis).angle - known.angle
+    # about the axis itself all planes turn with the camera
+    assert np.nanmax(np.abs(shift - 0.01)) < 1e-9
+    assert known.by_turn @ axis == pytest.approx(np.where(np.isfinite(known.angle), 1.0, 0.0))
 
 
 def test_outline_is_that_of_the_mask() -> None:
