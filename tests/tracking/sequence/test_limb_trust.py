@@ -129,6 +129,25 @@ def test_a_limb_is_not_believed_for_a_moment_between_two_doubts() -> None:
     assert (reason[2:6, 1] == Reason.OUTLINE_OFF).all()
 
 
+def test_a_persons_trunk_is_not_believed_for_a_moment_between_two_doubts_either() -> None:
+    record = good(frames=5)
+    record.bad[[1, 3], 0] = 0.02
+    assert judge_limbs(record, unit=UNIT)[0][:, 0].tolist() == [0, 1, 1, 1, 0]
+
+
+def test_a_limb_once_seen_from_one_side_is_believed_again_only_where_outlines_hold_it_clearly() -> None:
+    record = good(frames=8)
+    record.views[:6, 1] = 2.0
+    record.weak[:, 1] = [2.0, 3.5, 6.0, 3.5, 3.0, 2.0, 3.5, 3.5]
+    trust, reason = judge_limbs(record, unit=UNIT)
+    assert trust[:, 1].tolist() == [0, 1, 1, 1, 1, 0, 0, 0] and reason[4, 1] == Reason.ONE_SIDED
+    assert (limb_doubt(record, unit=UNIT)[1:5, 1] > 10).all()
+    record.views[3:, 1] = 3.0  # a third view tells it
+    assert judge_limbs(record, unit=UNIT)[0][:, 1].tolist() == [0, 1, 1, 0, 0, 0, 0, 0]
+    record = replace(record, weak=np.minimum(record.weak, 3.9))  # never doubted: unsure is not wrong
+    assert not judge_limbs(record, unit=UNIT)[0].any()
+
+
 def test_a_trunk_whose_roll_nothing_tells_is_doubted_alone() -> None:
     for lead, doubted in ((0.002, True), (-0.01, True), (0.02, False), (np.nan, False)):
         record = good()
