@@ -69,6 +69,15 @@ HEADS = {"pelvis": "root", "thorax": "neck01", "head": "head"} | {
         ("hip", "upperleg01"), ("knee", "lowerleg01"), ("ankle", "foot"),
     )
 }  # fmt: skip
+#: The bones that those joints hang on: what lies between another body's joint and ours turns with them.
+CARRIED_BY = {"pelvis": "root", "thorax": "spine01", "head": "head"} | {
+    f"{word}_{joint}": f"{bone}.{side}" if bone not in ("root", "spine01") else bone
+    for side, word in (("L", "left"), ("R", "right"))
+    for joint, bone in (
+        ("shoulder", "spine01"), ("elbow", "upperarm01"), ("wrist", "lowerarm01"),
+        ("hip", "root"), ("knee", "upperleg01"), ("ankle", "lowerleg01"),
+    )
+}  # fmt: skip
 
 
 def made_person(name: str, frames: int) -> MovingPerson:
@@ -88,6 +97,13 @@ def worn(moving: MovingPerson, clothes: str) -> tuple[Floats, Ints]:
     return np.concatenate([moving.vertices, cloth], axis=1), faces
 
 
+def truth_of(moving: MovingPerson) -> Truth:
+    """Return the joints that are scored, and how the bones that carry them are turned."""
+    heads = [moving.build.at(bone) for bone in HEADS.values()]
+    carriers = [moving.build.at(CARRIED_BY[name]) for name in HEADS]
+    return Truth(tuple(HEADS), moving.heads[:, heads], {}, moving.turns[:, carriers])
+
+
 def write_person(place: Path, name: str, frames: int) -> Truth:
     """Write the recording of one of `PEOPLE`, silhouettes alone, and return its truth."""
     moving = made_person(name, frames)
@@ -104,8 +120,7 @@ def write_person(place: Path, name: str, frames: int) -> Truth:
     for frame, skin in enumerate(vertices):
         for camera, mask in zip(rig, cast_masks(rig, skin, faces), strict=True):
             cv2.imwrite(str(place / "masks" / camera.name / f"{frame:04d}.png"), 255 * mask.astype(np.uint8))
-    joints = moving.heads[:, [moving.build.at(bone) for bone in HEADS.values()]]
-    return Truth(tuple(HEADS), joints, {})
+    return truth_of(moving)
 
 
 def run_person(place: Path, name: str, frames: int) -> Scores:
@@ -129,6 +144,7 @@ def main() -> None:
             every[name] = run_person((args.keep or Path(temporary)) / name, name, args.frames)
             print(row(name, every[name]), flush=True)
     result = {f"{name}_mm": scores.free_mm for name, scores in every.items()}
+    result |= {f"{name}_by_points_mm": float(scores.by_points.mean()) for name, scores in every.items()}
     result["mean_mm"] = float(np.mean([scores.free_mm for scores in every.values()]))
     result["wrong_trusted"] = sum(scores.wrong_trusted for scores in every.values())
     result["within_sigma"] = float(np.mean([scores.within for scores in every.values()]))

@@ -46,11 +46,15 @@ JOINTS = {
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is known of a recording: joints (T, J, 3) mm, their names, true masks (T, H, W/8) packed per camera."""
+    """What is known of a recording: joints (T, J, 3) mm, their names, true masks (T, H, W/8) packed per camera.
+
+    Where it is known, also the turns (T, J, 3, 3) of the segments that the joints hang on.
+    """
 
     names: tuple[str, ...]
     joints: Floats
     masks: dict[str, Bytes]
+    turns: Floats | None = None
 
     @classmethod
     def load(cls, name: str) -> Truth:
@@ -70,6 +74,7 @@ class Scores:
 
     Attributes:
         raw, free: (T, J) errors of the joints, mm: as they are, and with each joint's own offset removed.
+        by_points: (T, J) the latter as points alone have it, where the segments' turns are known, too.
         sigma: (T, J) stated, mm along one axis.
         trusted: (T, J) the joint is called trusted. frame_trusted: (T,) the frame is.
         limb: (J,) which joints are of limbs.
@@ -77,6 +82,7 @@ class Scores:
 
     raw: Floats
     free: Floats
+    by_points: Floats
     sigma: Floats
     trusted: Bools
     frame_trusted: Bools
@@ -108,18 +114,21 @@ class Scores:
         return float(self.trusted.mean())
 
 
-def offset_free(found: Floats, truth: Floats, names: tuple[str, ...]) -> Floats:
+def offset_free(found: Floats, truth: Floats, names: tuple[str, ...], turns: Floats | None = None) -> Floats:
     """Return (T, J) distances after each joint's mean vector in its parent segment is removed.
 
-    The trunk's axes come from hips, shoulders, pelvis and thorax; a limb's segment takes them along by the smallest
-    turn from its mean direction in the trunk to where it points: twist, which points do not tell, stays the trunk's.
+    ``turns`` (T, J, 3, 3) are those of the segments. Points alone do not tell them: then the trunk's axes come from
+    hips, shoulders, pelvis and thorax; a limb's segment takes them along by the smallest turn from its mean direction
+    in the trunk to where it points: twist, which points do not tell, stays the trunk's.
     """
     at = {name: index for index, name in enumerate(names)}
     trunk = _axes(truth[:, at["thorax"]] - truth[:, at["pelvis"]], truth[:, at["left_hip"]] - truth[:, at["right_hip"]])
     free = np.full(found.shape[:2], np.nan)
     for name, (parent, _) in JOINTS.items():
         frame = trunk
-        if parent is not None:
+        if turns is not None:
+            frame = turns[:, at[name]]
+        elif parent is not None:
             way = truth[:, at[name]] - truth[:, at[parent]]
             local = np.einsum("tij,ti->tj", trunk, way / np.linalg.norm(way, axis=1, keepdims=True))
             frame = trunk @ _least_turns(local.mean(axis=0), local)
@@ -162,6 +171,7 @@ def score_results(results: Path, truth: Truth) -> Scores:
     limb = np.array([name.rpartition("_")[2] in LIMBS for name in truth.names])
     return Scores(
         raw,
+        offset_free(found, truth.joints, truth.names, truth.turns),
         offset_free(found, truth.joints, truth.names),
         sigma,
         trust == int(Trust.TRUSTED),

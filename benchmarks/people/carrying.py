@@ -22,9 +22,11 @@ FARTHEST_MM = 1600.0
 ANKLE_DEG = 40.0
 #: The database has its left at +x, up at +y and forward at +z.
 WORLD_FROM_CMU = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-#: Which captured joint turns which bone; bones not named go with their parent (hands with the forearm).
+#: Which captured joint turns which bone; bones not named go with their parent (hands with the forearm). The captured
+#: lower back bends 103 mm above the hips, where "spine04" begins; "spine05" begins at the hips: it is the sacrum, and
+#: goes with the pelvis.
 TRUNK = {
-    "root": "Hips", "spine05": "LowerBack", "spine04": "LowerBack", "spine03": "Spine", "spine02": "Spine",
+    "root": "Hips", "spine05": "Hips", "spine04": "LowerBack", "spine03": "Spine", "spine02": "Spine",
     "spine01": "Spine1", "neck01": "Neck", "neck02": "Neck1", "neck03": "Neck1", "head": "Head",
 }  # fmt: skip
 SIDE = {
