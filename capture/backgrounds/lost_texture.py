@@ -36,7 +36,7 @@ class ShadeCells:
 
     Attributes:
         side: pixels along a cell.
-        sums: (6, h, w) over its pixels of shade: 1, image, ground, its square, their product, noise squared.
+        sums: (h, w, 6) over its pixels of shade: 1, image, ground, its square, their product, noise squared.
     """
 
     side: int
@@ -46,7 +46,7 @@ class ShadeCells:
     def of(cls, shape: tuple[int, int]) -> ShadeCells:
         """Begin with the cells of an image (H, W)."""
         side = max(3, round(max(shape) / _CELLS))
-        return cls(side, np.zeros((6, -(-shape[0] // side), -(-shape[1] // side)), np.float32))
+        return cls(side, np.zeros((-(-shape[0] // side), -(-shape[1] // side), 6), np.float32))
 
     def add(
         self,
@@ -72,9 +72,9 @@ class ShadeCells:
         """
         rows, columns = window
         height, width = shaded.shape
-        top, bottom = max(0, rows.start // self.side - 2), min(self.sums.shape[1] - 1, (rows.stop - 1) // self.side + 2)
+        top, bottom = max(0, rows.start // self.side - 2), min(self.sums.shape[0] - 1, (rows.stop - 1) // self.side + 2)
         left = max(0, columns.start // self.side - 2)
-        right = min(self.sums.shape[2] - 1, (columns.stop - 1) // self.side + 2)
+        right = min(self.sums.shape[1] - 1, (columns.stop - 1) // self.side + 2)
         gone = _marks_are_gone(self.sums, self.side, (top, bottom, left, right))
         if gone.any():
             sides = (top * self.side, (bottom + 1) * self.side, left * self.side, (right + 1) * self.side)
@@ -97,58 +97,61 @@ def _add(
     channels = len(gain)
     share = np.float32(1.0 / channels)
     top, bottom, left, right = place
-    asked, least = np.empty(right - left, np.uint8), np.uint8(_LEAST)
+    count, least = right - left, np.uint8(_LEAST)
+    asked, cell_of = np.zeros(-(-count // 8) * 8, np.uint8), np.empty(count, np.uintp)
+    eights = asked.view(np.uint64)
+    for x in range(count):
+        cell_of[x] = (left + x) // side
     for y in range(top, bottom):
-        row, some = y // side, np.uint8(0)
-        # Written down first: this loop takes many pixels at a time, and most rows have no shade.
+        # Written down first: this loop takes many pixels at a time, and most eights of them have no shade.
         out, bare = shaded[y, left:right], plain[y, left:right]
-        for x in range(right - left):
+        for x in range(count):
             asked[x] = np.uint8((out[x] == 0) & (bare[x] >= least))
-        for x in range(right - left):
-            some |= asked[x]
-        if some == 0:
-            continue
-        for x in range(right - left):
-            if asked[x] == 0:
+        here, cells = slice(left * channels, right * channels), sums[y // side]
+        image, empty, sigma = frame[y, here], centre[y, here], spread[y, here]
+        for eighth in range(len(eights)):
+            if eights[eighth] == np.uint64(0):
                 continue
-            now, ground, noise = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-            for c in range(channels):
-                n = (left + x) * channels + c
-                now += np.float32(frame[y, n])
-                ground += centre[y, n] * gain[c]
-                noise += spread[y, n]
-            now, ground, noise = now * share, ground * share, noise * share
-            column = (left + x) // side
-            sums[0, row, column] += np.float32(1.0)
-            sums[1, row, column] += now
-            sums[2, row, column] += ground
-            sums[3, row, column] += ground * ground
-            sums[4, row, column] += now * ground
-            sums[5, row, column] += noise * noise
+            for x in range(8 * eighth, min(8 * eighth + 8, count)):
+                if asked[x] == 0:
+                    continue
+                now, ground, noise = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+                for c in range(channels):
+                    n = x * channels + c
+                    now += np.float32(image[n])
+                    ground += empty[n] * gain[c]
+                    noise += sigma[n]
+                now, ground, noise = now * share, ground * share, noise * share
+                cell = cells[cell_of[x]]
+                cell[0] += np.float32(1.0)
+                cell[1] += now
+                cell[2] += ground
+                cell[3] += ground * ground
+                cell[4] += now * ground
+                cell[5] += noise * noise
 
 
 @compiled
 def _marks_are_gone(sums: Singles, side: int, cells: tuple[int, int, int, int]) -> Bools:
     """Return (h, w) the cells whose shade lacks the marks of the ground, from one row and column to another."""
-    rows, columns = sums.shape[1:]
+    rows, columns = sums.shape[:2]
     off, gone = np.zeros((rows, columns), np.bool_), np.zeros((rows, columns), np.bool_)
     top, bottom, left, right = cells
-    around = np.empty(6, np.float32)
     for y in range(max(0, top - 1), min(rows, bottom + 2)):
         for x in range(max(0, left - 1), min(columns, right + 2)):
-            if sums[0, y, x] == 0:
+            if sums[y, x, 0] == 0:
                 continue  # no shade: whatever it is, it does not count
-            around[:] = np.float32(0.0)
+            count = now = ground = square = common = noise = np.float32(0.0)
             for v in range(max(0, y - 1), min(rows, y + 2)):
                 for u in range(max(0, x - 1), min(columns, x + 2)):
-                    for n in range(6):
-                        around[n] += sums[n, v, u]
-            count = around[0]
-            now, ground = around[1] / count, around[2] / count
-            marks = max(around[3] / count - ground * ground, np.float32(0.0))
-            common = around[4] / count - now * ground
+                    cell = sums[v, u]
+                    count, now, ground = count + cell[0], now + cell[1], ground + cell[2]
+                    square, common, noise = square + cell[3], common + cell[4], noise + cell[5]
+            now, ground = now / count, ground / count
+            marks = max(square / count - ground * ground, np.float32(0.0))
+            common = common / count - now * ground
             darker = now / max(ground, np.float32(1.0))
-            if count > _FULL * (3 * side) ** 2 and darker * darker * marks > _CLEAR**2 * around[5] / count:
+            if count > _FULL * (3 * side) ** 2 and darker * darker * marks > _CLEAR**2 * noise / count:
                 off[y, x] = common < _FOLLOWS * darker * marks
     for y in range(top, bottom + 1):
         for x in range(left, right + 1):
@@ -156,8 +159,8 @@ def _marks_are_gone(sums: Singles, side: int, cells: tuple[int, int, int, int]) 
                 part, count = np.float32(0.0), np.float32(0.0)
                 for v in range(max(0, y - 1), min(rows, y + 2)):
                     for u in range(max(0, x - 1), min(columns, x + 2)):
-                        count += sums[0, v, u]
-                        part += sums[0, v, u] if off[v, u] else np.float32(0.0)
+                        count += sums[v, u, 0]
+                        part += sums[v, u, 0] if off[v, u] else np.float32(0.0)
                 gone[y, x] = part > _MANY * count
     return gone
 

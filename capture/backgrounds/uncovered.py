@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Bytes, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve, median_and_deviation, sorted_in
 
@@ -100,10 +101,8 @@ def filled(values: Singles, known: Bools) -> Singles:
     coarse = total / np.maximum(weight, np.float32(1e-6))[:, :, None]
     for total, weight in reversed(levels[:-1]):
         size = (weight.shape[1], weight.shape[0])
-        grown = cv2.resize(coarse, size, interpolation=cv2.INTER_LINEAR).reshape(*weight.shape, -1)
-        share = np.minimum(weight, np.float32(1.0))[:, :, None]
-        own = total / np.maximum(weight, np.float32(1e-6))[:, :, None]
-        coarse = share * own + (1 - share) * grown
+        grown = cv2.resize(coarse, size, interpolation=cv2.INTER_LINEAR).reshape(total.shape)
+        coarse = total + (np.float32(1.0) - weight)[:, :, None] * grown
     return np.asarray(coarse, dtype=np.float32)
 
 
@@ -112,26 +111,43 @@ def variation_of(values: Singles, known: Bools, around: Bools, step: int = 1, en
 
     ``step``: how many pixels of the image are between those given. ``enough``: how many of them suffice, about.
     """
-    weight = known.astype(np.float32)
     ring = known & around
     at = np.flatnonzero(ring if np.count_nonzero(ring) > 100 else known)
     at = at if enough is None else at[:: max(1, len(at) // enough)]
-    own, weighted = values.reshape(-1, values.shape[2])[at], values * weight[:, :, None]
-    found = []
-    for scale in _SCALES_PX:
-        # a square with the standard deviation of a Gaussian of this scale
-        side = 2 * round(1.7 * scale / step) + 1
-        share = np.maximum(cv2.blur(weight, (side, side)).ravel()[at], np.float32(1e-3))
-        mean = cv2.blur(weighted, (side, side)).reshape(-1, values.shape[2])[at] / share[:, None]
-        found.append(1.4826 * _median(np.abs(own - mean)))
-    return np.maximum.accumulate(np.array(found, dtype=np.float32), axis=0)
+    # squares with the standard deviation of a Gaussian of these scales
+    reaches = np.array([round(1.7 * scale / step) for scale in _SCALES_PX])
+    weight, most = known.astype(np.float32), int(reaches[-1])
+    sums = [
+        cv2.integral(cv2.copyMakeBorder(one, most, most, most, most, cv2.BORDER_REFLECT_101))
+        for one in (values * weight[:, :, None], weight)
+    ]
+    found = _from_means(np.ascontiguousarray(values), at, reaches, sums[0].reshape(*sums[1].shape, -1), sums[1])
+    half = (len(at) - 1) // 2, len(at) // 2
+    middle = np.partition(found, half)
+    spread = np.float32(0.5 * 1.4826) * (middle[..., half[0]] + middle[..., half[1]])
+    return np.maximum.accumulate(spread, axis=0)
 
 
-def _median(values: Singles) -> Singles:
-    """Return (C,) the medians of values (n, C), one at least."""
-    half = (len(values) - 1) // 2, len(values) // 2
-    middle = np.partition(values.T, half)  # a channel's values lie side by side: much the quicker
-    return np.asarray((middle[:, half[0]] + middle[:, half[1]]) * np.float32(0.5))
+@compiled
+def _from_means(values: Singles, at: NDArray[np.intp], reaches: Ints, sums: Floats, counts: Floats) -> Singles:
+    """Return (scales, C, n) how far values (H, W, C) ``at`` some pixels are from the mean of those known around each.
+
+    That is within so many pixels along both axes, for each scale. ``sums`` (h, w, C), ``counts`` (h, w): of all that is
+    known above and to the left, from as many pixels beyond the image on as the largest scale reaches.
+    """
+    _, width, channels = values.shape
+    out, most = np.empty((len(reaches), channels, len(at)), np.float32), reaches[-1]
+    for n in range(len(at)):
+        row, column = at[n] // width, at[n] % width
+        for k in range(len(reaches)):
+            reach = reaches[k]
+            a, b, c, d = row + most - reach, row + most + reach + 1, column + most - reach, column + most + reach + 1
+            side = 2 * reach + 1
+            count = max(counts[b, d] - counts[a, d] - counts[b, c] + counts[a, c], 1e-3 * side * side)
+            for one in range(channels):
+                total = sums[b, d, one] - sums[a, d, one] - sums[b, c, one] + sums[a, c, one]
+                out[k, one, n] = np.float32(abs(values[row, column, one] - total / count))
+    return out
 
 
 def near_unknown(known: Bools) -> Bools:

@@ -21,6 +21,7 @@ __all__ = [
     "Holes",
     "clean_mask",
     "fill_holes",
+    "holes_between",
     "holes_of",
     "silhouette_and_holes",
     "silhouette_of",

@@ -96,13 +96,18 @@ class PlateModel:
 
         ``known``: what was measured of it before.
         """
-        found = known or self.measuring(image, gain)
+        found = self.measured(image, window, gain, known)
+        return found.shaded[window], found.plain[window]
+
+    def measured(self, image: Bytes, window: Window, gain: Floats, known: Evidence | None = None) -> Evidence:
+        """Return the evidence of an image with a window of it measured, beside what is ``known`` of one look."""
+        found = self.measuring(image, gain) if known is None or self.states else known
         found.measure(window)
         found.look_for_marks()
         if self.states:
             bare = replace(self, shadow_floor=1.0, highlight=1.0)
-            return found.shaded[window], bare.evidence_in(image, window, gain)
-        return found.shaded[window], found.plain[window]
+            found.plain[window] = bare.evidence_in(image, window, gain)
+        return found
 
     def evidence_of(self, image: Bytes, gain: Floats, cleaning: Cleaning) -> Evidence:
         """Return the evidence of an image, measured in all parts that `cleaning` may keep, 0 elsewhere."""

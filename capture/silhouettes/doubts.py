@@ -16,14 +16,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE
-from capture.backgrounds.evidence import Evidence
+from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.mask_boxes import box_of
-from capture.silhouettes.cleanup import Cleaning, fill_holes
+from capture.silhouettes.cleanup import Cleaning, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
 from capture.silhouettes.edges.half_way import half_way_edge
 from capture.silhouettes.runs import Runs, runs_of, runs_where
@@ -62,7 +62,7 @@ class Doubt:
     Attributes:
         window: rows and columns of the image that are looked at.
         plain: (h, w) the distance from the background, shade or not, in units of 1 / `SCALE` standard deviations.
-        shaded: (h, w) the same, but 0 where it may be shade.
+        beyond: (h, w) what differs evidently and cannot be shade.
         low: from where on it differs, in the same units.
         image: (h, w, C) of the image.
         light: (C,) gain of its light.
@@ -70,7 +70,7 @@ class Doubt:
 
     window: tuple[slice, slice]
     plain: Bytes
-    shaded: Bytes
+    beyond: Bools
     low: np.uint8
     image: Bytes
     light: Floats
@@ -93,14 +93,13 @@ class Doubt:
 
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
         """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
-        high = _high(self.low)
         x, y, w, h = box_of(mask)
         room = 2 * _HOLE_PX + 1
         here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-        differs = (cv2.blur(self.plain, (3, 3))[here] >= high).view(np.uint8)
+        differs = (cv2.blur(self.plain[here], (3, 3)) >= _high(self.low)).view(np.uint8)
         own = np.zeros_like(mask)
         own[here] = cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_) & mask[here]
-        return own, (cv2.blur(self.shaded, (3, 3)) >= high) & ~mask
+        return own, self.beyond & ~mask
 
     def whole(self, mask: Bools) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it."""
@@ -122,43 +121,78 @@ def doubt_of(
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it reaches there: what lies beyond is not known, and the views must see that. ``apart``: it
-    also holds what may be shade and does not hang together with the silhouette, but may be a thin part of it.
+    also holds what may be shade and does not hang together with the silhouette, but is no speck and may be a thin part.
     ``known``: what was measured of the image before.
     """
-    height, width = mask.shape
-    x, y, w, h = box_of(mask)
-    if w == 0:
+    box = box_of(mask)
+    if box[2] == 0:
         return None
     if light is None:
         light = model.light(image)
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
+    evidence = model.measuring(frame, light) if known is None else known
     for share in (_ROOM, _ROOM_CUT):
-        room = round(share * max(w, h)) + _ROOM_PX
-        rows = slice(max(0, y - room), min(height, y + h + room))
-        columns = slice(max(0, x - room), min(width, x + w + room))
-        shaded, plain = model.both_in(frame, (rows, columns), light, known)
-        own = mask[rows, columns]
-        runs = runs_where(plain, low, own)
+        rows, columns = room = _around(box, share, mask.shape)
+        evidence = model.measured(frame, room, light, evidence)
+        own = mask[room]
+        runs = runs_where(evidence.plain[room], low, own)
         found = runs.holding(own)[runs.part]
-        borders = (rows.start == 0, rows.stop == height, columns.start == 0, columns.stop == width)
+        borders = (rows.start == 0, rows.stop == mask.shape[0], columns.start == 0, columns.stop == mask.shape[1])
         cut = [border and reaches for border, reaches in zip(borders, _reaching(runs, found), strict=True)]
-        if not any(cut):
+        if not any(cut) or room == _around(box, _ROOM_CUT, mask.shape):
             break
-    if apart or any(cut):
-        boxes = [runs.rectangle(np.ones_like(found))]
-    else:
-        evident = box_of(shaded >= _high(low))
-        boxes = [runs.rectangle(found), *([evident] if evident[2] else [])]
-    here = _needed(runs.shape, boxes, cut)
-    shaded, plain = shaded[here].copy(), plain[here].copy()
-    for image_of in (plain, shaded):
+    beyond = _evidently(evidence.shaded, _place(room), np.uint16(9 * int(_high(low)) - 4)).view(np.bool_)
+    boxes = [runs.rectangle(found | (runs.areas() >= cleaning.least_px)[runs.part] if apart else found)]
+    if beyond.any():
+        boxes.append(box_of(beyond))
+    needed = _needed(runs.shape, boxes, cut)
+    here = (
+        slice(rows.start + needed[0].start, rows.start + needed[0].stop),
+        slice(columns.start + needed[1].start, columns.start + needed[1].stop),
+    )
+    plain, beyond = evidence.plain[here].copy(), beyond[needed].copy()
+    for image_of in (plain, beyond):
         for rim, is_cut in zip(_rims(image_of), cut, strict=True):
             if not is_cut:
                 rim[:] = 0
-    top, left = rows.start, columns.start
-    window = (slice(top + here[0].start, top + here[0].stop), slice(left + here[1].start, left + here[1].stop))
-    return Doubt(window, plain, shaded, low, frame[window].copy(), light)
+    return Doubt(here, plain, beyond, low, frame[here].copy(), light)
+
+
+def _around(box: tuple[int, int, int, int], share: float, shape: tuple[int, ...]) -> Window:
+    """Return a box (left, top, width, height) with room of a share of its extent, and some pixels, in an image."""
+    x, y, w, h = box
+    room = round(share * max(w, h)) + _ROOM_PX
+    return (
+        slice(max(0, y - room), min(shape[0], y + h + room)),
+        slice(max(0, x - room), min(shape[1], x + w + room)),
+    )
+
+
+def _place(window: Window) -> tuple[int, int, int, int]:
+    """Return the first row of a window, the one after the last, and columns likewise."""
+    return window[0].start, window[0].stop, window[1].start, window[1].stop
+
+
+@compiled
+def _evidently(values: Bytes, place: tuple[int, int, int, int], least: np.uint16) -> Bytes:
+    """Return (h, w) 1 where nine pixels, of (H, W) between two rows and columns, sum up to ``least``, else 0.
+
+    Beyond the image it is as mirrored at its outermost pixels.
+    """
+    top, bottom, left, right = place
+    height, width = values.shape
+    out, sums = np.empty((bottom - top, right - left), np.uint8), np.empty(width + 2, np.uint16)
+    line, count = sums[1 : width + 1], right - left
+    for y in range(top, bottom):
+        before, own, after = values[abs(y - 1)], values[y], values[y + 1 if y + 1 < height else max(0, height - 2)]
+        for x in range(width):
+            line[x] = np.uint16(np.uint16(before[x]) + np.uint16(own[x]) + np.uint16(after[x]))
+        sums[0], sums[width + 1] = line[min(1, width - 1)], line[max(0, width - 2)]
+        one, two, three, kept = sums[left:right], sums[left + 1 : right + 1], sums[left + 2 : right + 2], out[y - top]
+        for x in range(count):
+            kept[x] = np.uint8(np.uint16(one[x] + two[x] + three[x]) >= least)
+    return out
 
 
 def _reaching(runs: Runs, chosen: Bools) -> tuple[bool, bool, bool, bool]:
@@ -209,13 +243,10 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
     at = np.divmod(np.flatnonzero(asked), asked.shape[1])
     step = -(-max(own.shape) // _LARGE_PX)
     ratio, error = _lighting(_ratios(image, centre, gain, step), own | asked, at, step)
-    picture, ground = image[at].astype(np.float32), centre[at] * gain
-    spread = np.square(model.background.spread[window][at])
-    spread += np.square((error + np.float32(_RATIO_ERROR)) * ground)
     found = own.copy()
-    found[at] = (np.square(picture - ratio * ground) / spread).mean(axis=1) > _STANDS_OUT**2
-    least = max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own)))
-    found = fill_holes(_without_specks(found, own, least), least)
+    grounds = (centre, model.background.spread[window], gain)
+    found[at] = _differs(image, *grounds, *at, ratio, error) > _STANDS_OUT**2
+    found = _without_specks(found, own, max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own))))
     x, y, w, h = box_of(found & ~own)
     if w == 0:
         return mask
@@ -267,8 +298,38 @@ def _ratios(image: Bytes, centre: Singles, gain: Singles, step: int) -> Singles:
     return out
 
 
+@compiled
+def _differs(
+    image: Bytes,
+    centre: Singles,
+    spread: Singles,
+    gain: Singles,
+    rows: Ints,
+    columns: Ints,
+    ratio: Singles,
+    error: Singles,
+) -> Singles:
+    """Return (n,) the mean square by which pixels differ from ground lit by ratios (n, C), in units of their error."""
+    count, channels = ratio.shape
+    out = np.empty(count, np.float32)
+    for n in range(count):
+        y, x, total = rows[n], columns[n], np.float32(0.0)
+        for c in range(channels):
+            ground = centre[y, x, c] * gain[c]
+            away, sigma = np.float32(image[y, x, c]) - ratio[n, c] * ground, spread[y, x, c]
+            unsure = (error[n, c] + np.float32(_RATIO_ERROR)) * ground
+            total += away * away / (sigma * sigma + unsure * unsure)
+        out[n] = total / np.float32(channels)
+    return out
+
+
 def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:
-    """Return the parts of a mask (h, w) that hold some of a body or are no specks: a tail may lose its base."""
+    """Return the parts of a mask (h, w) that hold some of a body or are no specks: a tail may lose its base.
+
+    Holes that are as small are filled.
+    """
     runs = runs_of(mask, diagonal=True)
-    keep = runs.holding(body) | (runs.areas() >= least_px)
-    return np.asarray(runs.drawn(keep[runs.part])) if runs.parts else mask
+    chosen = (runs.holding(body) | (runs.areas() >= least_px))[runs.part]
+    out, holes = runs.drawn(chosen), holes_between(runs, chosen)
+    holes.fill(out, holes.areas <= least_px)
+    return out

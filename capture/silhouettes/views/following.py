@@ -304,14 +304,15 @@ def follow(
     lanes, line, rows, shown = _lanes(views, origin), (origin, d), views.rows, (views.masks, views.away)
     while level >= 1:
         for row in range(0, height, level):
+            # Those around a line that were followed before: every two of this level, a power of two, along both axes.
+            up, down = row - (row & level), row + (row & level)
             for column in range(0, width, level):
                 if not asked[row, column] or known[row, column] > 0:
                     continue
-                # Those around it that were followed before, every two of this level along both axes.
-                some, none, guess, two = False, False, last, 2 * level
-                for r in range(row - row % two, min(height, row + row % two + 1), two):
-                    for c in range(column - column % two, min(width, column + column % two + 1), two):
-                        if known[r, c] > level:
+                some, none, guess = False, False, last
+                for r in (up, down):
+                    for c in (column - (column & level), column + (column & level)):
+                        if r < height and c < width and known[r, c] > level:
                             some, none = some or met[r, c], none or not met[r, c]
                             guess = depths[r, c] if met[r, c] else guess
                 known[row, column] = level

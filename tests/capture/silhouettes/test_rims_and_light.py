@@ -6,9 +6,10 @@ import cv2
 import numpy as np
 import pytest
 
+from capture.backgrounds.uncovered import filled, variation_of
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.difference import PlateModel
-from capture.silhouettes.doubts import _AROUND_PX, _ratios, doubt_of
+from capture.silhouettes.doubts import _AROUND_PX, _differs, _evidently, _ratios, doubt_of
 from capture.silhouettes.edges.half_way import half_way_edge
 from tests.capture.silhouettes.test_lively_places import SHAPE, scene
 
@@ -71,8 +72,8 @@ def test_the_window_of_a_doubt_holds_what_differs_and_what_judges_it(rng: np.ran
     mask = np.zeros(SHAPE, dtype=bool)
     mask[200:240, 200:230] = True
     quiet = np.clip(model.background.centre, 0, 255).astype(np.uint8)
-    quiet[200:240, 200:230] = 255 - quiet[200:240, 200:230]
-    quiet[215:218, 230:250] = 255 - quiet[215:218, 230:250]  # hangs together with it
+    quiet[200:240, 200:230] = 20
+    quiet[215:218, 230:250] = 20  # hangs together with it
     doubt = doubt_of(quiet, mask, model, Cleaning(), apart=False)
     assert doubt is not None and isinstance(model, PlateModel)
     rows, columns = doubt.window
@@ -80,3 +81,72 @@ def test_the_window_of_a_doubt_holds_what_differs_and_what_judges_it(rng: np.ran
     assert columns.start <= 200 - _AROUND_PX and columns.stop >= 250 + _AROUND_PX
     assert rows.stop - rows.start < 110 and columns.stop - columns.start < 120
     assert doubt.wide[216 - rows.start, 245 - columns.start]
+
+
+def test_specks_do_not_widen_the_window_of_a_doubt(rng: np.random.Generator) -> None:
+    model, _ = scene(rng, 1)
+    mask = np.zeros(SHAPE, dtype=bool)
+    mask[200:240, 200:230] = True
+    image = np.clip(model.background.centre, 0, 255).astype(np.uint8)
+    image[mask] = 20
+    quiet = image.copy()
+    for row, column in ((176, 176), (250, 260), (210, 270)):
+        image[row, column : column + 2] = 20
+    for apart in (False, True):
+        with_specks, without = (doubt_of(one, mask, model, Cleaning(), apart=apart) for one in (image, quiet))
+        assert with_specks is not None and without is not None and with_specks.window == without.window
+    image[225:230, 265:272] = 20  # what is no speck has its place in it
+    wider = doubt_of(image, mask, model, Cleaning(), apart=True)
+    assert wider is not None and wider.window[1].stop >= 272
+    rows, columns = wider.window
+    assert wider.beyond[227 - rows.start, 268 - columns.start]
+    assert not wider.beyond[210 - rows.start, 270 - columns.start]
+
+
+@pytest.mark.parametrize("place", [(0, 30, 0, 41), (3, 17, 5, 33), (29, 30, 40, 41)])
+def test_what_is_evident_is_so_in_the_mean_of_nine_pixels(
+    place: tuple[int, int, int, int], rng: np.random.Generator
+) -> None:
+    values = rng.integers(0, 255, (30, 41)).astype(np.uint8)
+    top, bottom, left, right = place
+    wanted = cv2.blur(values, (3, 3))[top:bottom, left:right] >= 128
+    np.testing.assert_array_equal(_evidently(values, place, np.uint16(9 * 128 - 4)).view(np.bool_), wanted)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pixels_differ_by_units_of_their_error(channels: int, rng: np.random.Generator) -> None:
+    image = rng.integers(0, 255, (20, 31, channels)).astype(np.uint8)
+    centre = rng.uniform(20, 255, (20, 31, channels)).astype(np.float32)
+    spread = rng.uniform(1, 4, (20, 31, channels)).astype(np.float32)
+    gain, at = np.full(channels, 0.9, np.float32), (np.array([0, 7, 19]), np.array([30, 4, 0]))
+    ratio, error = (rng.uniform(0.1, 1.0, (3, channels)).astype(np.float32) for _ in range(2))
+    ground = centre[at] * gain
+    power = np.square(spread[at]) + np.square((error + 0.03) * ground)
+    wanted = (np.square(image[at] - ratio * ground) / power).mean(axis=1)
+    np.testing.assert_allclose(_differs(image, centre, spread, gain, *at, ratio, error), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("step", [1, 6])
+def test_the_variation_of_the_ground_is_its_distance_from_means_of_squares(step: int, rng: np.random.Generator) -> None:
+    values = rng.normal(100.0, 10.0, (50, 60, 3)).astype(np.float32)
+    known = rng.random((50, 60)) < 0.7
+    around = np.zeros_like(known)
+    around[10:40, 5:50] = True
+    wanted = []
+    for scale in (4, 8, 16, 32, 64):
+        side = (2 * round(1.7 * scale / step) + 1,) * 2
+        mean = cv2.blur(values * known[:, :, None], side) / cv2.blur(known.astype(np.float32), side)[:, :, None]
+        wanted.append(1.4826 * np.median(np.abs(values - mean)[known & around], axis=0))
+    found = variation_of(values, known, around, step)
+    np.testing.assert_allclose(found, np.maximum.accumulate(wanted, axis=0), rtol=1e-3)
+
+
+def test_what_is_not_known_is_filled_in_from_around(rng: np.random.Generator) -> None:
+    rows, columns = np.mgrid[:60, :80].astype(np.float32)
+    slope = np.stack([2.0 * rows + columns, 100.0 - rows], axis=2).astype(np.float32)
+    known = np.ones((60, 80), dtype=bool)
+    known[20:40, 30:50] = False
+    hidden = np.where(known[:, :, None], slope, np.float32(7.0))
+    found = filled(hidden, known)
+    np.testing.assert_allclose(found[known], slope[known], rtol=1e-5)
+    assert np.abs(found - slope)[~known].max() < 12.0  # a hole 20 px wide in slopes of 2 and 1 per px
