@@ -19,7 +19,7 @@ from capture.hull.bounds import Box, bounding_box
 from capture.hull.distance import DistanceImage, Extent, Outside, distance_image, pack_distances
 from capture.hull.facing import facing_cameras
 from capture.hull.field import FieldViews, surface_normals
-from capture.hull.marching import enclosed_volume, march
+from capture.hull.marching import enclosed_volume, extent_of, march
 from capture.hull.result import Hull, HullFlag, SignedField, no_hull
 from capture.hull.sampling import dense_field, interpolation_error, sample_blocks
 from capture.hull.scales import view_scales
@@ -216,7 +216,8 @@ def implicit_hull(
         return no_hull(len(rig), evidence.used, evidence.flags | HullFlag.EMPTY_HULL)
     flags = evidence.flags
     reach = grid.origin + grid.spacing * BLOCK * np.array(grid.blocks)
-    if (vertices.min(axis=0) < grid.origin + grid.spacing).any() or (vertices.max(axis=0) > reach - grid.spacing).any():
+    low, high = extent_of(vertices)
+    if (low < grid.origin + grid.spacing).any() or (high > reach - grid.spacing).any():
         flags |= HullFlag.CUT_BY_BOUNDS
     agreement = np.full(len(rig), np.nan)
     if score:

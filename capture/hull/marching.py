@@ -18,7 +18,7 @@ from calibration.foundation.errors import SolveError
 from capture.hull.blocks import BLOCK
 from capture.hull.marching_tables import EDGE_AXIS, EDGE_CORNER, loop_table, triangle_table
 
-__all__ = ["Faces", "enclosed_volume", "march"]
+__all__ = ["Faces", "enclosed_volume", "extent_of", "march"]
 
 #: Normals of one polygon that differ by more than this make an edge.
 _CREASE_COSINE = 0.85
@@ -331,3 +331,15 @@ def enclosed_volume(vertices: Floats, faces: Faces) -> float:
         cx, cy, cz = vertices[c, 0] - x, vertices[c, 1] - y, vertices[c, 2] - z
         total += ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
     return total / 6.0
+
+
+@compiled
+def extent_of(vertices: Floats) -> tuple[Floats, Floats]:
+    """Return (3,) the least and the largest coordinates of vertices (V, 3), one at least."""
+    low, high = vertices[0].copy(), vertices[0].copy()
+    for n in range(vertices.shape[0]):
+        for axis in range(3):
+            value = vertices[n, axis]
+            low[axis] = value if value < low[axis] else low[axis]
+            high[axis] = value if value > high[axis] else high[axis]
+    return low, high

@@ -14,8 +14,11 @@ from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.hull import HullFlag, distance_image, exact_hull, hull_field, implicit_hull, mesh_silhouette, overlap
+from capture.hull.agreement import mesh_silhouettes, silhouette_agreement
 from capture.hull.bounds import box_of_half_spaces
 from capture.hull.contours import mask_contours
+from capture.hull.distance import Outside
+from capture.hull.marching import extent_of
 from capture.hull.marching_tables import triangle_table
 
 VOXEL = 3.0
@@ -368,3 +371,26 @@ def test_distances_are_exact_near_the_edge_and_never_too_large(rng: np.random.Ge
     near = (true > 3.0) & (true < 12.0)
     assert near.any() and np.abs(said - true)[near].max() < 0.6  # corners are cut off by the polyline
     assert (said <= true + 0.6).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 57), (9, 8), (2, 2), (31, 3)])
+def test_masks_have_the_distances_of_mattes_that_are_all_or_nothing(
+    shape: tuple[int, int], rng: np.random.Generator
+) -> None:
+    for share in (0.02, 0.5, 0.9):
+        mask = rng.random(shape) < share
+        mask[0, 0], mask[-1, -1] = True, False
+        for outside in Outside:
+            one, other = (distance_image(kind, outside=outside) for kind in (mask, mask.astype(np.float32)))
+            np.testing.assert_array_equal(one.values, other.values)
+            assert one.origin == other.origin and one.box == other.box and one.view is other.view
+
+
+def test_the_overlap_is_counted_as_in_the_drawn_silhouette(rng: np.random.Generator) -> None:
+    rig, mesh = ring(3), trimesh.creation.torus(40.0, 15.0)
+    vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces, dtype=np.int32)
+    drawn = mesh_silhouettes(rig, vertices, faces)
+    masks = [cv2.blur(rng.random(one.shape), (15, 15)) > 0.5 for one in drawn]
+    wanted = [overlap(*both) for both in zip(drawn, masks, strict=True)]
+    assert silhouette_agreement(rig, masks, vertices, faces).tolist() == wanted
+    np.testing.assert_array_equal(extent_of(vertices), (vertices.min(axis=0), vertices.max(axis=0)))
