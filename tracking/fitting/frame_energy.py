@@ -36,7 +36,7 @@ from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
-__all__ = ["Evaluation", "FrameEnergy"]
+__all__ = ["BodyPart", "Evaluation", "FrameEnergy"]
 
 MANY = 1000
 """More training poses than these were captured."""
@@ -99,6 +99,25 @@ class _Level:
         pale = pale_vertices(cage_rig.quads, template.binding)
         binding = np.ascontiguousarray(template.binding, np.float32)
         return cls(template, binding, cage_rig.by_carrier(binding), matcher, spread, *samples, pale)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyPart:
+    """Quads that move while the rest of the body stays.
+
+    Attributes:
+        quads: (K,) which.
+        columns: (6 K + d,) their numbers and the latent point's in a system of all.
+        vertices: (V,) which of the coarse steps' vertices are theirs: these move, and their outline is paired.
+        binding: (n, 4 Q + F) coordinates of these vertices.
+        by_carrier: (V, N) coordinates by the carriers of the quads (`CageRig.by_carrier_of`).
+    """
+
+    quads: Ints
+    columns: Ints
+    vertices: Bools
+    binding: Singles
+    by_carrier: Singles
 
 
 class FrameEnergy:
@@ -188,6 +207,13 @@ class FrameEnergy:
         """Its coordinates in single precision."""
         return self._coarse.binding
 
+    def part(self, quads: Ints, vertices: Bools) -> BodyPart:
+        """Describe quads (K,) that move by themselves, and which vertices (V,) of the coarse template are theirs."""
+        start, latent = 6 * len(self.cage_rig.quads), np.arange(self.prior.latent_dim)
+        columns = np.concatenate([(6 * quads[:, None] + np.arange(6)).ravel(), start + latent])
+        binding = self._coarse.binding
+        return BodyPart(quads, columns, vertices, binding[vertices], self.cage_rig.by_carrier_of(binding, quads))
+
     def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
         """Pairs of outline samples around a pose, and their weighted derivatives."""
         vertices = self.cage_rig.deform(level.binding, pose)
@@ -201,11 +227,17 @@ class FrameEnergy:
         else:
             every = 0 if self.settings.one_sided else level.every
             matches = level.matcher.match(vertices, packed, reach=reach, model_samples=level.samples, every=every)
-        pull = 1.0
-        if level.pale is not None:
-            # Silhouettes that err more have lost more of the feet.
-            pull = max(self._erring(_rms(matches.residuals)), 1.0) / PALE_SCALE
-        root = _roots(
+        root = self._root_weights(level, matches, scale, _rms(matches.residuals))
+        jacobian = self.cage_rig.outline_jacobian(
+            level.by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+        )
+        return _Rows(matches, jacobian, root)
+
+    def _root_weights(self, level: _Level, matches: Matches, scale: float, residual: float) -> Floats:
+        """Roots (N,) of the pairs' weights; ``residual`` is that of the whole outline, mm."""
+        # Silhouettes that err more have lost more of the feet.
+        pull = 1.0 if level.pale is None else max(self._erring(residual), 1.0) / PALE_SCALE
+        return _roots(
             matches.pairs,
             matches.residuals,
             matches.weights / (self.settings.contour_length * self.unit),
@@ -215,10 +247,43 @@ class FrameEnergy:
             scale * self.unit,
             self.settings.contour_sigma * self.unit,
         )
-        jacobian = self.cage_rig.outline_jacobian(
-            level.by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
+
+    def _with_part(self, part: BodyPart, vertices: Floats, pose: QuadPose) -> Floats:
+        """Vertices (V, 3) of the coarse steps with those of a part as in a pose, mm."""
+        moved = vertices.copy()
+        moved[part.vertices] = self.cage_rig.deform(part.binding, pose)
+        return moved
+
+    def _part_system(
+        self, part: BodyPart, packed: PackedObservation, vertices: Floats, pose: QuadPose, scale: float, residual: float
+    ) -> System:
+        """Normal equations of the outline of a part by its own quads, at the coarse steps' level.
+
+        By outlines also where fits lie on a surface: which start to finish is all that is asked. ``residual`` is that
+        of the whole outline, mm, as it was with the part elsewhere.
+        """
+        level, rig = self._coarse, self.cage_rig
+        matches = level.matcher.match(
+            vertices,
+            packed,
+            reach=self.settings.reach * scale * self.unit,
+            model_samples=level.samples,
+            every=0 if self.settings.one_sided else level.every,
+            part=part.vertices,
         )
-        return _Rows(matches, jacobian, root)
+        root = self._root_weights(level, matches, scale, residual)
+        jacobian = rig.outline_jacobian(
+            part.by_carrier, matches.pairs, matches.directions, root, rig.derivatives(pose).of_quads(part.quads)
+        )
+        weighted = root * matches.residuals
+        own = part.columns[: jacobian.shape[1]]
+        if self.points is not None and packed.sightings is not None and len(packed.sightings):
+            more, ours = self.points.rows(packed.sightings, pose, scale)
+            jacobian, weighted = np.concatenate([jacobian, more[:, own]]), np.concatenate([weighted, ours])
+        system = System.empty(len(rig.quads), self.prior.latent_dim)
+        system.hessian[np.ix_(own, own)] = jacobian.T @ jacobian
+        system.gradient[own] = jacobian.T @ weighted.astype(np.float32)
+        return system
 
     def _data_rows(
         self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
@@ -276,8 +341,12 @@ class FrameEnergy:
         self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> Evaluation:
         """Energy around a pose, but for the expectation."""
-        settings, unit = self.settings, self.unit
         system, residuals = self._data_system(level, packed, pose, scale)
+        return self._with_terms(system, _rms(residuals), pose, latent)
+
+    def _with_terms(self, system: System, residual: float, pose: QuadPose, latent: Floats) -> Evaluation:
+        """Add to the images' system, whose outlines leave a residual, mm, what does not look at them."""
+        settings, unit = self.settings, self.unit
         at = self.prior.evaluate(latent)
         # Without a prior the distance from it is still told, its pull is not added.
         departure = prior_term(
@@ -301,7 +370,6 @@ class FrameEnergy:
         ).add_to(system.hessian, system.gradient)
         if self.bones is not None:
             self.bones.add_to(self.cage_rig, pose, system.hessian, system.gradient, settings.bone_weight)
-        residual = _rms(residuals)
         if self.posture is not None:
             self.posture.add_to(system, pose, self._erring(residual))
         return Evaluation(system, residual, at.variance, departure)

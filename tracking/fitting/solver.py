@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
-from tracking.fitting.frame_energy import Evaluation, FrameEnergy
+from tracking.fitting.frame_energy import BodyPart, Evaluation, FrameEnergy
 from tracking.fitting.joint_fit import FrameBlock
 from tracking.fitting.point_fit import moved
 from tracking.observations.contours import Observation
@@ -24,7 +24,7 @@ from tracking.terms.energy import System, latent_basis, prediction_term, varianc
 from tracking.terms.silhouette import PackedObservation
 from tracking.terms.texture import FrameMarks
 
-__all__ = ["Expectation", "FrameFit", "FrameSolver", "RoughFit"]
+__all__ = ["Expectation", "FrameFit", "FrameSolver", "RoughFit", "Sketch"]
 
 WARM_SETTLED = 3.0
 """How much longer the last step of a warm fit may be: all frames are stepped together in the end."""
@@ -76,8 +76,21 @@ class FrameFit:
     @property
     def score(self) -> float:
         """The overlap, less what the prior, the posture and marked points make it pay: what fits are compared by."""
-        paid = 0.01 * max(self.departure - 1.0, 0.0) + self.strain + POINT_COST * self.points_off
-        return self.agreement - paid
+        return self.agreement - _paid(self.departure, self.strain, self.points_off)
+
+
+def _paid(departure: float, strain: float, points_off: float) -> float:
+    """What prior, posture and marked points cost a fit, in units of overlap."""
+    return 0.01 * max(departure - 1.0, 0.0) + strain + POINT_COST * points_off
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A part of the body elsewhere, the rest as it was: quads, latent point (d,), and a score as a `FrameFit` has."""
+
+    pose: QuadPose
+    latent: Floats
+    score: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,26 +172,41 @@ class FrameSolver(FrameEnergy):
     def sketches(
         self,
         observation: Observation,
+        part: BodyPart,
+        fit: FrameFit,
         starts: Sequence[tuple[QuadPose, Floats]],
         met: Callable[[QuadPose, list[QuadPose]], bool],
-    ) -> list[FrameFit]:
-        """A few coarse steps from several starts side by side: enough to tell which one to finish.
+    ) -> list[Sketch]:
+        """A few coarse steps of a part alone from several starts side by side: enough to tell which one to finish.
 
         Args:
             observation: silhouettes.
-            starts: quads and latent points.
+            part: what moves.
+            fit: how the rest stays.
+            starts: quads and latent points that differ from it in the part.
             met: whether a pose on the way is one that is known, or one of some others: it is not gone on with.
         """
         packed = self._fine.matcher.pack(observation)
-        going: list[tuple[QuadPose, Floats, Evaluation | None]] = [(pose, latent, None) for pose, latent in starts]
+        rest = self.cage_rig.deform(self._coarse.binding, fit.pose)
+        going = [(pose, latent, 0.0) for pose, latent in starts]
         for scale in self.settings.sketch:
             before, going = going, []
             for pose, latent, _ in before:
-                at = self._evaluate(self._coarse, packed, pose, latent, scale)
-                pose, latent, _ = self._local_step(at, pose, latent, None)
+                vertices = self._with_part(part, rest, pose)
+                system = self._part_system(part, packed, vertices, pose, scale, fit.residual)
+                at = self._with_terms(system, fit.residual, pose, latent)
+                pose, latent, _ = self._part_step(at, pose, latent, part.columns)
                 if not met(pose, [other for other, _, _ in going]):
-                    going.append((pose, latent, at))
-        return [self._report(packed, *one) for one in going]
+                    going.append((pose, latent, at.departure))
+        # The coarse template tells by how much the overlap changes, for half the price.
+        overlaps = self._coarse.matcher.overlaps
+        level = fit.agreement - float(np.nanmean(overlaps(rest, packed))) if going else 0.0
+        sketches = []
+        for pose, latent, departure in going:
+            reached = level + float(np.nanmean(overlaps(self._with_part(part, rest, pose), packed)))
+            off, strain = self._off_and_strain(packed, pose)
+            sketches.append(Sketch(pose, latent, reached - _paid(departure, strain, off)))
+        return sketches
 
     def shape_system(
         self, observation: Observation, fit: FrameFit, fields: Floats, moves: Floats
@@ -264,13 +292,17 @@ class FrameSolver(FrameEnergy):
             coarse = self._warm if warm else self._coarse
             level = self._fine if scales[index] == scales[-1] else coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
-            pose, latent, far = self._local_step(last, pose, latent, expected)
+            pose, latent, steps = self._local_step(last, pose, latent, expected)
+            far = float(steps.max())
             if scales[index] == scales[-1] and far < (WARM_SETTLED if warm else 1.0) * self.settings.settled:
                 break
             # A small step needs no coarse scale any more: the next is the first of its size. A warm fit whose first
-            # step is long goes back to coarser ones.
-            coarsest = max((0.5 if index == first else 1.0) * self.settings.calm * far, scales[-1])
-            index, first = (0 if index == first else index + 1), -1
+            # step is long goes back to coarser ones. Of a rodent that is the body's step, not that of a foot which
+            # outlines hardly hold; a person's arm that boxes needs them.
+            if index == first:
+                far, index = 0.5 * (far if self.posture is None else float(np.sqrt(np.mean(steps**2)))), -1
+            coarsest = max(self.settings.calm * far, scales[-1])
+            index, first = index + 1, -1
             while index < len(scales) and scales[index] > coarsest:
                 index += 1
         return pose, latent, last
@@ -300,8 +332,8 @@ class FrameSolver(FrameEnergy):
 
     def _local_step(
         self, at: Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None
-    ) -> tuple[QuadPose, Floats, float]:
-        """Step all quads and the latent point; return them, and how far the furthest quad went, in thousandths."""
+    ) -> tuple[QuadPose, Floats, Floats]:
+        """Step all quads and the latent point; return them, and how far each quad went (Q,), in thousandths."""
         hessian, gradient = at.system.hessian.copy(), at.system.gradient.copy()
         if expected is not None:
             prediction_term(
@@ -312,21 +344,44 @@ class FrameSolver(FrameEnergy):
                 turn_sigma=expected.turn_sigma,
             )
         size = len(gradient)
-        latent_start = 6 * len(self.cage_rig.quads)
         hessian[np.arange(size), np.arange(size)] += self._damping(hessian)
-        factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
-        step = cho_solve(factor, -gradient, check_finite=False)
+        return self._taken(_solved(hessian, gradient), pose, latent)
+
+    def _part_step(
+        self, at: Evaluation, pose: QuadPose, latent: Floats, columns: Ints
+    ) -> tuple[QuadPose, Floats, Floats]:
+        """The same for some of the numbers (n,), the rest held."""
+        hessian = at.system.hessian[np.ix_(columns, columns)]
+        size = len(columns)
+        hessian[np.arange(size), np.arange(size)] += self._damping(at.system.hessian)[columns]
+        step = np.zeros(len(at.system.gradient))
+        step[columns] = _solved(hessian, at.system.gradient[columns])
+        return self._taken(step, pose, latent)
+
+    def _taken(self, step: Floats, pose: QuadPose, latent: Floats) -> tuple[QuadPose, Floats, Floats]:
+        """Take a step, at most half a radian of any quad."""
+        latent_start = 6 * len(self.cage_rig.quads)
         by_quad = step[:latent_start].reshape(-1, 6)
         step *= min(1.0, 0.5 / max(float(np.abs(by_quad[:, :3]).max()), 1e-9))
-        far = float(np.sqrt((self._metric * step[:latent_start] ** 2).reshape(-1, 3).sum(axis=1).max()))
-        return moved(pose, step[:latent_start]), latent + step[latent_start:], far
+        squares = (self._metric * step[:latent_start] ** 2).reshape(-1, 2, 3).sum(axis=2)
+        return moved(pose, step[:latent_start]), latent + step[latent_start:], np.sqrt(squares.max(axis=1))
+
+    def _off_and_strain(self, packed: PackedObservation, pose: QuadPose) -> tuple[float, float]:
+        """How many marked points are elsewhere in a pose, and how strained it is."""
+        off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
+        return off, 0.0 if self.posture is None else self.posture.of(pose)
 
     def _report(self, packed: PackedObservation, pose: QuadPose, latent: Floats, last: Evaluation | None) -> FrameFit:
         """Describe a fit by its overlap where it ended and the energy where its last step began."""
         if last is None:
             last = self._evaluate(self._fine, packed, pose, latent, self.settings.robust[-1])
         overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
-        off = 0.0 if self.points is None else self.points.off(packed.sightings, pose)
-        strain = 0.0 if self.posture is None else self.posture.of(pose)
+        off, strain = self._off_and_strain(packed, pose)
         curvature = self._curvature(last)
         return FrameFit(pose, latent, overlap, last.residual, last.variance, last.departure, curvature, off, strain)
+
+
+def _solved(hessian: Floats, gradient: Floats) -> Floats:
+    """Return the step of a damped system, whose matrix is overwritten."""
+    factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
+    return np.asarray(cho_solve(factor, -gradient, check_finite=False))

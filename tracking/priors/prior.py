@@ -23,6 +23,7 @@ __all__ = [
     "Prior",
     "checked_poses",
     "fit_linear_prior",
+    "latent_near",
     "project_pose",
     "require_rig",
 ]
@@ -246,6 +247,11 @@ def project_pose(prior: Prior, pose: Floats, *, starts: int = 4, iterations: int
         if cost < best_cost:
             best, best_cost = x, cost
     return best
+
+
+def latent_near(prior: Prior, pose: Floats, start: Floats, steps: int) -> Floats:
+    """Follow a latent point (d,) to a pose vector (D,) near its own, some steps."""
+    return _descend(prior, np.asarray(pose, float), start, steps)[0]
 
 
 def _descend(prior: Prior, pose: Floats, x: Floats, iterations: int) -> tuple[Floats, float]:

@@ -50,6 +50,16 @@ class CarrierDerivatives:
     columns: Ints
     blocks: Floats
 
+    def of_quads(self, quads: Ints) -> CarrierDerivatives:
+        """Return those with respect to some of the quads, in their order."""
+        spans = [slice(self.starts[quad], self.starts[quad + 1]) for quad in quads]
+        starts = np.cumsum([0] + [span.stop - span.start for span in spans])
+        return CarrierDerivatives(
+            starts,
+            np.concatenate([self.columns[span] for span in spans]),
+            np.concatenate([self.blocks[span] for span in spans]),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class CageRig:
@@ -134,6 +144,12 @@ class CageRig:
         """Return (P, N) the coordinates of points in the order of the quads' carriers, for `outline_jacobian`."""
         return np.ascontiguousarray(binding[:, self._incidence[1]], np.float32)
 
+    def by_carrier_of(self, binding: Floats | Singles, quads: Ints) -> Singles:
+        """Return the same for the carriers of some of the quads."""
+        starts, columns, _ = self._incidence
+        ours = np.concatenate([columns[starts[quad] : starts[quad + 1]] for quad in quads])
+        return np.ascontiguousarray(binding[:, ours], np.float32)
+
     def outline_jacobian(
         self, by_carrier: Singles, pairs: Ints, directions: Floats, scale: Floats, derivatives: CarrierDerivatives
     ) -> Singles:
@@ -147,20 +163,21 @@ class CageRig:
             pairs: (N, 2) which two.
             directions: (N, 3).
             scale: (N,).
-            derivatives: of the carriers.
+            derivatives: of the carriers, by all quads or by those that ``by_carrier`` is of.
         """
         starts = derivatives.starts
+        quads = len(starts) - 1
         blocks = derivatives.blocks.astype(np.float32)
         along = (0.5 * scale[:, None] * directions).astype(np.float32)
-        result = np.empty((len(pairs), 6 * len(self.quads)), np.float32)
+        result = np.empty((len(pairs), 6 * quads), np.float32)
         order, edges, begins = _by_edge(pairs, len(by_carrier))
         # A few hundred rows at a time stay in the processor's cache.
         rows = np.empty((min(ROWS, len(edges)), by_carrier.shape[1]), np.float32)
-        by_quad = np.empty((len(self.quads), len(rows), 18), np.float32)
+        by_quad = np.empty((quads, len(rows), 18), np.float32)
         for first in range(0, len(edges), ROWS):
             count = min(ROWS, len(edges) - first)
             _middle_rows(by_carrier, edges[first : first + count], rows)
-            for quad in range(len(self.quads)):
+            for quad in range(quads):
                 span = slice(starts[quad], starts[quad + 1])
                 np.matmul(rows[:count, span], blocks[span], out=by_quad[quad, :count])
             _along(by_quad, along, order, begins[first : first + count + 1], result)

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from tracking.fitting.posture import COST
-from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.fitting.solver import FrameFit, FrameSolver, Sketch
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
 from tracking.limbs.search import APART, BACK, LimbSearch
@@ -77,7 +77,7 @@ class LimbMender:
         self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._vain = np.zeros(count)
-        self._sights: WeakKeyDictionary[FrameFit, LimbSight] = WeakKeyDictionary()
+        self._sights: WeakKeyDictionary[FrameFit | Sketch, LimbSight] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
         self._tried: WeakKeyDictionary[FrameFit, _Tried] = WeakKeyDictionary()
 
@@ -149,17 +149,21 @@ class LimbMender:
                     best = self._better(observation, best, trial, limb)
             return best
         # A rodent's limbs are looked for in most frames: of its starts only the best is fitted to the end.
-        sketches = self.search.sketches(observation, starts, fit.pose, limb)
-        sketch = self._best(observation, sketches, limb, shown)
-        if sketch is None or self._value(observation, sketch, limb) < self._value(observation, fit, limb) - HOPE:
+        sketches = self.search.sketches(observation, starts, fit, limb)
+        sketch = self._best(observation, sketches, limb, shown, self._value(observation, fit, limb) - HOPE)
+        if sketch is None:
             return fit
         trial = self.search.finished(observation, sketch)
         return self._better(observation, fit, trial, limb) if self._shown(observation, trial, limb) >= shown else fit
 
-    def _best(self, observation: Observation, sketches: list[FrameFit], limb: int, shown: float) -> FrameFit | None:
-        """Return the best sketch of a limb that shows at least so much of it; drawn are only those that may be it."""
-        best: FrameFit | None = None
-        least = -np.inf
+    def _best(
+        self, observation: Observation, sketches: list[Sketch], limb: int, shown: float, least: float
+    ) -> Sketch | None:
+        """Return the best sketch of a limb that shows at least so much of it and is worth more than ``least``.
+
+        Drawn are only those that may be it: what a limb leaves open makes a sketch worth less than its score.
+        """
+        best: Sketch | None = None
         for sketch in sorted(sketches, key=lambda one: -one.score):
             if sketch.score <= least:
                 break
@@ -226,7 +230,7 @@ class LimbMender:
         chain, unit = self.evidence.limbs.chains[limb], self.evidence.solver.unit
         rivals = []
         starts = self.search.propose(observation, fit.pose, limb, STARTS)
-        for sketch in self.search.sketches(observation, starts, fit.pose, limb):
+        for sketch in self.search.sketches(observation, starts, fit, limb):
             if _apart(sketch, fit, chain) > apart * unit:
                 rivals.append(sketch)
         ends = [self.search.finished(observation, one) for one in sorted(rivals, key=lambda one: -one.score)[:2]]
@@ -239,7 +243,7 @@ class LimbMender:
         if solver.posture is not None and self._head is not None:
             leads[0], leads[self._head] = turned_leads(solver, solver.posture, observation, fit)
 
-    def _sight(self, observation: Observation, fit: FrameFit) -> LimbSight:
+    def _sight(self, observation: Observation, fit: FrameFit | Sketch) -> LimbSight:
         """What a fit's limbs cover and leave open: drawn once."""
         sight = self._sights.get(fit)
         if sight is None:
@@ -262,11 +266,11 @@ class LimbMender:
         gain = self._value(observation, second, limb) - self._value(observation, first, limb)
         return second if gain > 1e-4 else first
 
-    def _value(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+    def _value(self, observation: Observation, fit: FrameFit | Sketch, limb: int) -> float:
         """The score of a rodent's fit, less what one of its limbs leaves open."""
         return fit.score - OWN * float(self._sight(observation, fit).bad[limb])
 
-    def _shown(self, observation: Observation, fit: FrameFit, limb: int) -> float:
+    def _shown(self, observation: Observation, fit: FrameFit | Sketch, limb: int) -> float:
         """Share of a limb that the rest of the body does not cover, mean of the views."""
         return float(np.nan_to_num(self._sight(observation, fit).apart[limb]).mean())
 
@@ -289,6 +293,6 @@ class LimbMender:
         return np.asarray(bad)
 
 
-def _apart(first: FrameFit, second: FrameFit, chain: Ints) -> float:
+def _apart(first: FrameFit | Sketch, second: FrameFit, chain: Ints) -> float:
     """Mean distance between the quads of a limb in two fits, mm."""
     return float(np.linalg.norm(first.pose.centres[chain] - second.pose.centres[chain], axis=1).mean())

@@ -101,14 +101,16 @@ class _Seen(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """How far apart pairs may be, mm; about how many model samples per view; which of the observed ones are paired.
+    """How far apart pairs may be, mm; about how many model samples per view; which samples are paired.
 
-    ``every`` is 1 for all of these, 2 for every other one, and so on, 0 for none.
+    ``every`` is 1 for all observed ones, 2 for every other one, and so on, 0 for none. ``part`` (V,) are the vertices
+    whose outline is paired, (0,) for all.
     """
 
     reach: float
     model_samples: int
     every: int
+    part: Bools
 
 
 class OutlineMatcher:
@@ -155,6 +157,7 @@ class OutlineMatcher:
         reach: float,
         model_samples: int = 160,
         every: int = 1,
+        part: Bools | None = None,
     ) -> Matches:
         """Pair outlines for a deformed template.
 
@@ -164,9 +167,11 @@ class OutlineMatcher:
             reach: pairs further apart than this are not made, mm.
             model_samples: about how many model samples per view are paired with observed ones.
             every: 1 pairs all observed samples with model ones, 2 every other one, and so on; 0 none (for ablation).
+            part: (V,) vertices of a part of the template: of all pairs, those with samples of its outline; None for
+                all.
         """
         targets, counts = observed.targets, observed.counts
-        rules = _Rules(float(reach), model_samples, every)
+        rules = _Rules(float(reach), model_samples, every, np.zeros(0, np.bool_) if part is None else part)
         pairs, numbers, made = _match_views(
             np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, targets, counts, rules, self._room
         )
@@ -313,6 +318,14 @@ def _match_view(
     if found == 0:
         return 0
     outline = room.samples[:found]
+    part = rules.part
+    low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
+    for m in range(found):
+        if len(part) == 0 or part[edges[which[m], 0]]:
+            low_x, high_x = min(low_x, outline[m, 0]), max(high_x, outline[m, 0])
+            low_y, high_y = min(low_y, outline[m, 1]), max(high_y, outline[m, 1])
+    if low_x > high_x:
+        return 0  # the rest of the body covers the part
     by_point = np.empty((2, 3))
     scratch = np.empty((2, 16))
     count = 0
@@ -326,6 +339,8 @@ def _match_view(
             continue
         share = carry
         carry = 0.0
+        if len(part) and not part[edges[which[m], 0]]:
+            continue
         limit = reach * _rate(vertices, edges[which[m]], camera, by_point, scratch)
         furthest = max(furthest, limit)
         at = nearest_alike(outline[m], limit, targets, cells, order, frame)
@@ -339,8 +354,11 @@ def _match_view(
     cells, order, frame = fill_grid(outline)
     per_target = total / len(range(0, len(targets), rules.every))
     for t in range(0, len(targets), rules.every):
+        x, y = targets[t, 0], targets[t, 1]
+        if x < low_x - furthest or x > high_x + furthest or y < low_y - furthest or y > high_y + furthest:
+            continue  # nothing that is paired is within reach
         at = nearest_alike(targets[t], furthest, outline, cells, order, frame)
-        if at >= 0 and count < len(pairs):
+        if at >= 0 and count < len(pairs) and (len(part) == 0 or part[edges[which[at], 0]]):
             _rate(vertices, edges[which[at]], camera, by_point, scratch)
             count += _store(
                 edges[which[at]], outline[at], targets[t], per_target, reach, by_point, pairs[count], numbers[count]

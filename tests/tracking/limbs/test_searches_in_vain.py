@@ -13,7 +13,7 @@ from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
-from tracking.fitting.solver import FrameFit
+from tracking.fitting.solver import FrameFit, Sketch
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
@@ -49,9 +49,9 @@ def test_a_start_that_comes_back_is_not_gone_on_with_and_a_limb_that_stayed_is_n
     head, tail = (limbs.names.index(name) for name in ("head", "tail"))
     right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
     near = turned(right.pose, limbs.chains[head], 0.2)
-    assert mender.search.sketches(look, [near], right.pose, head) == []
+    assert mender.search.sketches(look, [near], right, head) == []
     # From where the head is elsewhere, the same start leads to something new.
-    aside = turned(right.pose, limbs.chains[head], 1.2)
+    aside = replace(right, pose=turned(right.pose, limbs.chains[head], 1.2))
     assert len(mender.search.sketches(look, [near], aside, head)) == 1
     # Of two starts that lead to one place one is gone on with.
     far = turned(right.pose, limbs.chains[head], -1.5)
@@ -62,9 +62,8 @@ def test_a_start_that_comes_back_is_not_gone_on_with_and_a_limb_that_stayed_is_n
     tried = mender._tried_from(right)
     tried.anew.update({head, tail})
     tried.beside[tail].add(right)
-    moved = replace(right, pose=aside)
-    mender._remember(right, moved)
-    assert mender._tried_from(moved).anew == {tail} and list(mender._tried_from(moved).beside[tail]) == [right]
+    mender._remember(right, aside)
+    assert mender._tried_from(aside).anew == {tail} and list(mender._tried_from(aside).beside[tail]) == [right]
 
 
 def test_a_sketch_that_is_far_worse_is_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +80,10 @@ def test_a_sketch_that_is_far_worse_is_not_finished(monkeypatch: pytest.MonkeyPa
     wrong = solver.fit(
         look, turned(truth, limbs.chains[tail], 2.0), right.latent, local_steps=False, latent_steps=False
     )
-    finished: list[FrameFit] = []
+    finished: list[Sketch] = []
     finish = mender.search.finished
 
-    def noted(seen: Observation, sketch: FrameFit) -> FrameFit:
+    def noted(seen: Observation, sketch: Sketch) -> FrameFit:
         finished.append(sketch)
         return finish(seen, sketch)
 
