@@ -123,6 +123,11 @@ class TrackFile:
         return str(self._file.attrs["subject"])
 
     @property
+    def body(self) -> str:
+        """Name of the built-in body behind the subject; empty in files of other makers."""
+        return str(self._file.attrs.get("body", ""))
+
+    @property
     def start_frame(self) -> int:
         """The frame that tracking began with."""
         return int(self._file.attrs["start_frame"])

@@ -20,6 +20,10 @@ LOOSEST = 2.0
 """How far doubt about a limb loosens its points, at most, as a multiple of their own sigma: a place that another might
 beat is still the likeliest, and without it a skeleton's arm hangs where no camera sees it. The doubt itself is added to
 the sigma of the joints."""
+CARRIED = {"human": 0.5}
+"""Sigma of a joint that the cage carried, as a share of a typical marker's: people's quads lie on the skin and their
+joints on captured poses (`tracking.subjects.settled_joints`), so that a joint tells as much as four markers. A rodent's
+cage loses flesh in folded legs, and its joints tell no more than markers do. Chosen on four people."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,7 @@ class TrackedPoints:
     """The points of a ``track.h5``: its markers, then the carried joints.
 
     The joint centres are added because depth is what the surface alone leaves open. Their uncertainty is that of the
-    frame's typical marker; without markers there are no joints either.
+    frame's typical marker, or a share of it (`CARRIED`); without markers there are no joints either.
 
     Attributes:
         names: M points, markers first.
@@ -72,6 +76,7 @@ class TrackedPoints:
             names = file.marker_names
             self.subject: str | None = file.parameters.get("subject")
             self.cage_names = file.cage_joint_names
+            self._carried = CARRIED.get(file.body, 1.0)
             self.trust: Ints = file.trust()
             self.limb_names = file.limb_names
             self.reasons = file.reasons
@@ -97,7 +102,7 @@ class TrackedPoints:
         seen = np.isfinite(points[..., 0]).sum(axis=1) > 0
         if sigma is not None:
             typical = np.full(len(sigma), np.nan)
-            typical[seen] = np.nanmedian(sigma[seen], axis=1)
+            typical[seen] = self._carried * np.nanmedian(sigma[seen], axis=1)
             typical = np.repeat(typical[:, None], cage.shape[1], axis=1)
             loose = typical if doubt is None else np.hypot(typical, np.minimum(doubt[:, joints], LOOSEST * typical))
             sigma = np.concatenate([sigma, loose], axis=1)

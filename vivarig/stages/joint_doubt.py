@@ -22,8 +22,11 @@ __all__ = ["torn_from_surface", "trust_by_joint", "with_model_error"]
 
 #: Shares of what a joint's sigma is made of, beside the doubt about its limb: of the springs' own sigma; of how far the
 #: joint stands from where the surface carries it, in this frame and (root mean square) over the frames fitted together.
-#: Chosen with the strangers and six people of `benchmarks.other_people` in sight.
-SPRING_SIGMA, TORN_NOW, TORN_OFTEN = 0.1, 0.26, 0.40
+#: People's joints are held nearer to the surface's (`CARRIED` of `tracking.sequence.tracked_points`), and what is left
+#: between them counts for more. Chosen with the strangers and eight people of `benchmarks.other_people` in sight.
+SPRING_SIGMA = 0.1
+TORN_NOW, TORN_OFTEN = 0.26, 0.40
+HELD_NEARER = {"human": 1.5}
 #: What is known beside them of parts of the body: by how much those shares are too large where bones lie near the skin
 #: that tells them; and what is missed where surface and skeleton err alike, as a share of the skeleton's height: hips
 #: and pelvis lie deep in flesh, a hand slides along its outline. Chosen with six people and two strangers in sight.
@@ -35,7 +38,7 @@ USUAL_VIEWS, BY_VIEWS = 4.0, 0.25
 #: Share of the springs' sigma where the surface carries no joints.
 SPRINGS_ALONE = 0.6
 #: A joint further than this from where the surface carries it is doubtful, as a share of the skeleton's height.
-TORN = {"human": 0.03}
+TORN = {"human": 0.022}
 
 
 def torn_from_surface(fit: SkeletonFit, markers: MarkerSet, body: Skeleton) -> Floats | None:
@@ -63,6 +66,7 @@ def with_model_error(fit: SkeletonFit, limbs: TrackedLimbs | None, torn: Floats 
         own = (SPRINGS_ALONE * fit.sigma) ** 2
     else:
         share, missed = _known_of_parts(body)
+        share = share * HELD_NEARER.get(body.name, 1.0)
         apart = TORN_NOW**2 * np.nan_to_num(torn) ** 2 + TORN_OFTEN**2 * np.nanmean(torn**2, axis=0)
         apart = share**2 * apart + missed**2
         views = np.clip(np.nan_to_num(limbs.views, nan=USUAL_VIEWS), 1.0, None)

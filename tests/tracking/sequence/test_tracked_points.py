@@ -14,14 +14,18 @@ from tracking.sequence import tracked_points
 from tracking.sequence.tracked_points import LOOSEST, TrackedPoints
 
 
-def test_a_limb_in_doubt_keeps_a_say(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("body", "share"), [("human", 0.5), ("mouse", 1.0)])
+def test_a_limb_in_doubt_keeps_a_say_and_a_persons_joints_tell_more(
+    monkeypatch: pytest.MonkeyPatch, body: str, share: float
+) -> None:
     doubt = np.array([[0.0, 140.0], [0.0, 6.0]])
     own = np.array([[4.0, 5.0], [4.0, 5.0]])
     owner = np.array([0, 1])
     file: Any = SimpleNamespace(
         has_markers=True,
         marker_names=("chest", "hand"),
-        parameters={"subject": "human"},
+        parameters={"subject": body},
+        body=body,
         cage_joint_names=("pelvis", "wrist"),
         trust=lambda: np.zeros(2, np.int64),
         limb_names=("trunk", "arm"),
@@ -42,5 +46,7 @@ def test_a_limb_in_doubt_keeps_a_say(monkeypatch: pytest.MonkeyPatch) -> None:
     sigma = TrackedPoints(Path("track.h5")).rows(slice(None)).sigma
     assert sigma is not None
     np.testing.assert_allclose(sigma[:, :2], [[4.0, np.hypot(5.0, LOOSEST * 5.0)], [4.0, np.hypot(5.0, 6.0)]])
-    # Joints have the sigma of a typical marker, and no more doubt beside it.
-    assert (sigma[:, 3] <= np.hypot(1.0, LOOSEST) * np.median(sigma[:, :2], axis=1) + 1e-9).all()
+    # Joints have the sigma of a typical marker, a person's half of it, and no more doubt beside it.
+    typical = share * np.median(sigma[:, :2], axis=1)
+    np.testing.assert_allclose(sigma[:, 2], typical)
+    assert (sigma[:, 3] <= np.hypot(1.0, LOOSEST) * typical + 1e-9).all()
