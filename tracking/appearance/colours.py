@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
+from calibration.foundation.compiled import compiled
 
 __all__ = ["FEATURES", "Colours", "described", "learnt"]
 
@@ -21,6 +22,8 @@ FEATURES = 9
 _DARK = 8.0
 """Grey levels that are added before logarithms are taken: noise of dark pixels."""
 _SMOOTH_PX = 0.8
+_WIDE_PX = 4.0
+"""Width of a blur from which on it is made of a smaller image."""
 _RIDGE = 1e-2
 _STEPS = 12
 _LEAST_SPREAD = 1e-3
@@ -40,17 +43,46 @@ def described(image: Bytes, ground: Singles, outside: Bools, around_px: float) -
         np.log(cv2.GaussianBlur(one.astype(np.float32), (0, 0), _SMOOTH_PX) + np.float32(_DARK))
         for one in (image, ground)
     )
-    ratio, own = _light_and_hue(now - then), _light_and_hue(now)
-    weight = outside.astype(np.float32)
-    near = cv2.GaussianBlur(weight, (0, 0), around_px) + np.float32(1e-3)
-    usual = cv2.GaussianBlur(ratio * weight[:, :, None], (0, 0), around_px) / near[:, :, None]
-    return np.concatenate([ratio, own, ratio - usual], axis=2)
+    height, width = outside.shape
+    rows = np.empty((height, width, FEATURES), np.float32)
+    weighted = np.empty((height, width, 4), np.float32)
+    _over_ground(now, then, outside, rows, weighted)
+    # What is around hardly differs from pixel to pixel: a few of them to the blur's width tell it.
+    step = max(1, int(around_px / _WIDE_PX))
+    small = cv2.resize(weighted, (-(-width // step), -(-height // step)), interpolation=cv2.INTER_AREA)
+    usual = cv2.GaussianBlur(small, (0, 0), around_px / step)
+    _against_usual(cv2.resize(usual, (width, height), interpolation=cv2.INTER_LINEAR), rows)
+    return rows
 
 
-def _light_and_hue(logs: Singles) -> Singles:
-    """(h, w, 3) mean, red over green and blue over green of logarithms (h, w, 3) of blue, green, red."""
-    blue, green, red = (logs[:, :, k] for k in range(3))
-    return np.stack([logs.mean(axis=2), red - green, blue - green], axis=2)
+@compiled
+def _over_ground(now: Singles, then: Singles, outside: Bools, rows: Singles, weighted: Singles) -> None:
+    """Write light and hue over the ground's (the first three), and the pixel's own (the next three).
+
+    Light is the mean of logarithms (h, w, 3) of blue, green and red, hue is red over green and blue over green. What
+    lies outside the subject is written once more (h, w, 4), with a one behind it.
+    """
+    for y in range(rows.shape[0]):
+        for x in range(rows.shape[1]):
+            row, logs = rows[y, x], now[y, x]
+            row[3] = (logs[0] + logs[1] + logs[2]) / np.float32(3.0)
+            row[4], row[5] = logs[2] - logs[1], logs[0] - logs[1]
+            under = then[y, x]
+            row[0] = row[3] - (under[0] + under[1] + under[2]) / np.float32(3.0)
+            row[1], row[2] = row[4] - (under[2] - under[1]), row[5] - (under[0] - under[1])
+            for k in range(3):
+                weighted[y, x, k] = row[k] if outside[y, x] else np.float32(0.0)
+            weighted[y, x, 3] = np.float32(1.0) if outside[y, x] else np.float32(0.0)
+
+
+@compiled
+def _against_usual(usual: Singles, rows: Singles) -> None:
+    """Write light and hue over the ground's against what is around (the last three)."""
+    for y in range(rows.shape[0]):
+        for x in range(rows.shape[1]):
+            near = usual[y, x, 3] + np.float32(1e-3)
+            for k in range(3):
+                rows[y, x, 6 + k] = rows[y, x, k] - usual[y, x, k] / near
 
 
 @dataclass(frozen=True, eq=False)
