@@ -146,8 +146,9 @@ def adapt_shape(
     plain = _refitted(wear(shaped.subject), rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
     mover = SkinMover(shaped.subject)
     skin, fleshed = _with_skin(mover, rig, looks, plain, fitted, settings, wear)
-    choices = [(_mean_overlap(ends, held), out, ends) for out, ends in ((None, plain), (skin, fleshed))]
-    after, out, ends = choices[1] if choices[1][0] >= choices[0][0] + SKIN_GAIN else choices[0]
+    overlaps = [_mean_overlap(ends, held) for ends in (plain, fleshed)]
+    with_skin = _keeps_skin(*overlaps, stout=build is not None)
+    after, out, ends = (overlaps[1], skin, fleshed) if with_skin else (overlaps[0], None, plain)
     if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
     subject, spread = shaped.subject if out is None else mover.moved(out), None
@@ -159,6 +160,14 @@ def adapt_shape(
     return Adaptation(
         shaped.shape, wear(subject), fitted, held, before, after, "", tuple(found), sigma, out, skirt, spread
     )
+
+
+def _keeps_skin(plain: float, fleshed: float, *, stout: bool) -> bool:
+    """Return whether a skin of its own is kept, by the overlap in held-out frames without it and with it.
+
+    An animal of another build than the body has another skin too: two frames need not gain by it, only not lose.
+    """
+    return fleshed >= plain + (0.0 if stout else SKIN_GAIN)
 
 
 def _too_few(starts: dict[int, FrameFit], skirt: Skirt | None, poor: float) -> bool:

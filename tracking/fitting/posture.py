@@ -37,6 +37,8 @@ neighbours along the spine."""
 PITCH = 0.45
 """Pitch of the head, 1 sigma, rad: much wider, for they look up and down."""
 LEVELLED = {"lumbar": SWAY, "back": SWAY, "thorax": SWAY, "head": NOD}
+CURLED = 0.79
+"""Turn of the neck against the pelvis about the vertical from which on the animal is curled up, rad: 45 degrees."""
 LYING = 0.5
 """Sine of an inclination that counts a quarter: an animal may lie on its side."""
 COST = 0.03
@@ -48,7 +50,7 @@ class Posture:
     """What is known of a rig's posture.
 
     Attributes:
-        head, chest, trunk: quads.
+        head, neck, chest, trunk: quads.
         rest: (Q, 3, 3) their rotations at rest, where the body stands upright along x.
         up: (3,) vertical, world axes.
         level: quads of the spine whose left and right are level. sway: (n,) how far they are inclined, 1 sigma, rad.
@@ -58,6 +60,7 @@ class Posture:
     """
 
     head: int
+    neck: int
     chest: int
     trunk: int
     rest: Floats
@@ -92,6 +95,17 @@ class Posture:
         """Strain of a pose."""
         rotations = pose.rotations
         return float(self.strain(rotations[self.head], rotations[self.chest], rotations[self.trunk]))
+
+    def hind_feet_away(self, pose: QuadPose) -> Floats:
+        """(2,) how far the hind feet are from where they stand, in sigmas; infinite where the animal is curled up.
+
+        A neck turned far against the pelvis goes with a trunk that curls more than the template's: which way the hind
+        end of it faces is not known then.
+        """
+        assert self.stance is not None
+        pelvis, neck = (self._axes(pose, (quad,))[0, :, 1] for quad in (self.trunk, self.neck))
+        turned = np.arctan2(self.up @ np.cross(pelvis, neck), pelvis @ neck - (pelvis @ self.up) * (neck @ self.up))
+        return np.where(abs(turned) < CURLED, self.stance.away(pose), np.inf)
 
     def inclination(self, pose: QuadPose) -> Floats:
         """Sine (n,) of the inclination of the spine's quads."""
@@ -141,6 +155,7 @@ def posture_of(rig: QuadRig, up: Floats | None = None) -> Posture | None:
     feet = {f"{side}_{part}" for side in ("left", "right") for part in ("hip", "shoulder", "foot", "toe")}
     return Posture(
         names.index("head"),
+        names.index("neck" if "neck" in names else "head"),
         names.index("thorax"),
         names.index("lumbar"),
         rig.rotations,

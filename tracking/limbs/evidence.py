@@ -76,10 +76,12 @@ class LimbRecord:
             head nodded (`tracking.limbs.turned_in_place`); NaN for other limbs, and for people.
         shown: (T, L) share of the places around in which the images show a rodent's foot better than in its own
             (`tracking.appearance.feet`); NaN where that was not looked at.
+        standing: (T, L) how far a rodent's hind foot is from where hind feet stand under such a trunk, in sigmas
+            (`tracking.fitting.stance`), infinite where it is curled up; NaN for other limbs, and for people.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = (
-        "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown",
+        "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown", "standing",
     )  # fmt: skip
     bad: Floats
     outside: Floats
@@ -90,6 +92,7 @@ class LimbRecord:
     lead: Floats
     turned: Floats
     shown: Floats
+    standing: Floats
 
     @classmethod
     def empty(cls, frames: int, limbs: int) -> LimbRecord:

@@ -203,6 +203,7 @@ class LimbMender:
             known = {} if self._head is None else {self._head: seen.rival}
             record.lead[frame] = self.search.leads(observation, fit.pose, known)
             self._turn_in_place(observation, fit, record.turned[frame])
+            self._stand(fit, record.standing[frame])
             for limb in self._ambiguous(record, frame):
                 apart = ELSEWHERE if limb == self._head else APART
                 over_fits = self._lead_over_fits(observation, fit, limb, apart)
@@ -242,6 +243,12 @@ class LimbMender:
         solver = self.evidence.solver
         if solver.posture is not None and self._head is not None:
             leads[0], leads[self._head] = turned_leads(solver, solver.posture, observation, fit)
+
+    def _stand(self, fit: FrameFit, away: Floats) -> None:
+        """Write into (L,) how far a rodent's hind feet are from where they stand, in sigmas."""
+        posture = self.evidence.solver.posture
+        if posture is not None and posture.stance is not None:
+            away[self.evidence.limbs.of_quad[list(posture.stance.feet)]] = posture.hind_feet_away(fit.pose)
 
     def _sight(self, observation: Observation, fit: FrameFit | Sketch) -> LimbSight:
         """What a fit's limbs cover and leave open: drawn once."""

@@ -79,6 +79,9 @@ not known, in overlap. It is nodded further than it is rolled (`tracking.limbs.t
 PLACES, FEWER_PLACES = 0.10, 0.05
 """Share of the places around that may show a foot better in the images than its own: below, it is seen there, though
 silhouettes lack it; and the same where fewer than two views show the leg apart from the rest."""
+STANDS, FIRM = 2.0, 2.0
+"""Sigmas from where hind feet stand under a trunk that is believed, within which one is believed, seen or not, for they
+carry the animal; and how many times what is allowed silhouettes may hold against it: shade lies where feet stand."""
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
@@ -148,7 +151,14 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     # this leg's where outlines hold the leg from one side only, or hide it and speak against it: a fore paw looks the
     # same, and so does a bare tail.
     seen &= (_turn_doubt(record)[:, :1] <= 0) & ~one_sided & ~(hidden & (bad > limits.doubt))
+    little = (bad <= FIRM * limits.doubt) & (np.maximum(outside, missing) <= FIRM * limits.one_view)
+    seen |= _stands(record, trust) & little & (trust == int(Trust.DOUBTFUL))
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
+    curled = np.isposinf(record.standing)
+    mark(curled, Trust.DOUBTFUL, Reason.TURN_UNTOLD)
+    # Curled up, and no roll of its trunk told from another: a ball, whose nose may be the rump.
+    ball = (_around(np.where(np.isnan(record.bad), np.nan, curled)).max(axis=1) > 0) & (_turn_doubt(record)[:, 0] > 0)
+    mark(np.broadcast_to(ball[:, None], trust.shape), Trust.DOUBTFUL, Reason.FACING_UNTOLD)
     for limb in range(1 if limits is RODENTS else 0, record.bad.shape[1]):  # a rodent's trunk: by `_around`
         # A frame that was not tracked says nothing of those beside it.
         doubted = np.flatnonzero((trust[:, limb] > 0) & np.isfinite(record.bad[:, limb]))
@@ -158,6 +168,11 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
                 between = between[trust[between, limb] == int(Trust.TRUSTED)]
                 trust[between, limb], reason[between, limb] = int(Trust.DOUBTFUL), reason[before, limb]
     return trust, reason
+
+
+def _stands(record: LimbRecord, trust: Ints) -> Bools:
+    """(T, L) hind feet of a rodent that stand where such a trunk has them, under one that is believed."""
+    return np.asarray((np.nan_to_num(record.standing, nan=np.inf) < STANDS) & (trust[:, :1] == int(Trust.TRUSTED)))
 
 
 def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> Floats:

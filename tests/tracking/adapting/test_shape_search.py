@@ -12,7 +12,7 @@ from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
 from skeleton.motions import make_motion
 from tracking.adapting.proportions import known_of_bodies
-from tracking.adapting.shape_search import adapt_shape
+from tracking.adapting.shape_search import _keeps_skin, adapt_shape
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.subjects.settled_joints import SETTLED
@@ -129,3 +129,8 @@ def test_too_few_frames_leave_the_body_as_it_is() -> None:
 def test_only_its_own_body_takes_a_shape() -> None:
     with pytest.raises(InputError, match="not the built-in mouse"):
         Shaper(human()).make(BodyShape.uniform("mouse", 1.0))
+
+
+def test_a_stout_animal_keeps_its_skin_unless_it_loses_by_it() -> None:
+    assert _keeps_skin(0.80, 0.80, stout=True) and not _keeps_skin(0.80, 0.79, stout=True)
+    assert _keeps_skin(0.80, 0.81, stout=False) and not _keeps_skin(0.80, 0.803, stout=False)

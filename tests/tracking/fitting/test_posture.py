@@ -16,6 +16,7 @@ from calibration.geometry.transforms import rotation_from_vector
 from tracking.adapting.scale_search import make_solver
 from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.posture import COST, NECK, Posture, posture_of
+from tracking.fitting.stance import AHEAD, BESIDE, SOLE
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose, QuadRig
@@ -129,7 +130,41 @@ def test_feet_are_drawn_under_the_body_and_to_a_floor_that_is_near(rig: QuadRig)
         assert step[3] > 0  # ahead
         # On a floor far below nothing says where it stands.
         assert (step[5] < -1e-3) == drawn
-    assert stance.strain(QuadPose(rig.rotations, shifted)) > stance.strain(QuadPose(rig.rotations, centres))
+    away, near = (stance.away(QuadPose(rig.rotations, values)) for values in (shifted, centres))
+    assert away[0] > near[0] + 1
+
+
+def test_it_is_the_ball_of_the_foot_that_stands_there(rig: QuadRig) -> None:
+    """Between foot and toes: neither quad by itself, and both are drawn alike."""
+    posture = known(rig)
+    stance = posture.stance
+    assert stance is not None
+    centres = rig.centres.copy()
+    middle = centres[list(stance.hips)].mean(axis=0)
+    for foot, toe, side in zip(stance.feet, stance.toes, (1.0, -1.0), strict=True):
+        place = middle + stance.length * np.array([AHEAD, side * BESIDE, 0.0])
+        shift = place - 0.5 * (centres[foot] + centres[toe])
+        centres[[foot, toe]] += [shift[0], shift[1], 0.0]
+    for foot in stance.feet:
+        centres[foot, 2] = SOLE * stance.length
+    standing = QuadPose(rig.rotations, centres)
+    np.testing.assert_allclose(stance.away(standing), 0.0, atol=1e-6)
+    np.testing.assert_allclose(pull(posture, standing)[[*stance.feet, *stance.toes], 3:5], 0.0, atol=1e-6)
+    centres[[stance.feet[0], stance.toes[0]]] -= [0.15 * stance.length, 0.0, 0.0]
+    behind = QuadPose(rig.rotations, centres)
+    np.testing.assert_allclose(stance.away(behind), [1.0, 0.0], atol=1e-6)
+    step = pull(posture, behind)
+    assert step[stance.toes[0], 3] == pytest.approx(step[stance.feet[0], 3]) and step[stance.toes[0], 3] > 0
+
+
+@pytest.mark.parametrize("heading", [0.0, 2.0])
+def test_where_hind_feet_stand_is_not_known_of_an_animal_that_is_curled_up(rig: QuadRig, heading: float) -> None:
+    posture = known(rig)
+    for turn, told in ((0.6, True), (-0.6, True), (1.0, False), (-1.0, False)):
+        pose = turned(rig, (0, 0, heading))
+        rotations = pose.rotations.copy()
+        rotations[posture.neck] = rotation_from_vector(np.array([0, 0, turn])) @ rotations[posture.neck]
+        assert np.isfinite(posture.hind_feet_away(QuadPose(rotations, pose.centres))).all() == told
 
 
 def test_feet_are_pale(rig: QuadRig) -> None:

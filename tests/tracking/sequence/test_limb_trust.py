@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.limb_trust import PEOPLE, RODENTS, frames_with_limbs, judge_limbs, limb_doubt, limits_of
@@ -17,7 +18,7 @@ PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
     """Frames in which every limb is explained, seen and without a rival."""
     zeros = np.zeros((frames, limbs))
-    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(2 * (zeros + np.nan,)))
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(3 * (zeros + np.nan,)))
 
 
 def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
@@ -25,6 +26,14 @@ def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
     rows = {key: values.copy() for key, values in record.rows().items()}
     for key, value in changed.items():
         rows[key][1, 1] = value
+    return LimbRecord(**rows)
+
+
+def throughout(record: LimbRecord, **changed: float) -> LimbRecord:
+    """Change the second limb of all frames."""
+    rows = {key: values.copy() for key, values in record.rows().items()}
+    for key, value in changed.items():
+        rows[key][:, 1] = value
     return LimbRecord(**rows)
 
 
@@ -166,7 +175,8 @@ def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_an
     turned = np.full((4, 3), np.nan)
     turned[:, :2] = 0.02
     lead = np.array([[np.nan, 0.1, 0.1], [np.nan, -0.03, -0.03], [np.nan, 0.1, 0.1], [np.nan, 0.1, 0.1]])
-    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, empty + np.nan)
+    unknown = empty + np.nan
+    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, unknown, unknown)
     limb_trust, limb_reason = judge_limbs(record, unit=UNIT, limits=limits_of(names))
     assert limb_trust.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert limb_reason[1, 1] == Reason.AMBIGUOUS_LIMB
@@ -319,3 +329,44 @@ def test_what_silhouettes_hold_against_a_rodents_limb_in_one_frame_is_weighed_wi
     lone = LimbRecord(**{key: np.where(np.arange(9)[:, None] == 4, values, np.nan) for key, values in rows.items()})
     lone.bad[4, 1] = 0.06
     assert judge_limbs(lone, unit=UNIT, limits=RODENTS)[0][4].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "changed, believed",
+    [
+        ({"standing": 1.0}, True),
+        ({"standing": 3.0}, False),  # not where hind feet stand
+        ({"standing": np.nan}, False),  # no hind foot
+        ({"standing": 1.0, "bad": 0.09}, True),  # shade beside it
+        ({"standing": 1.0, "bad": 0.2}, False),
+        ({"standing": 1.0, "missing": 0.4}, False),
+    ],
+)
+def test_a_hidden_hind_foot_is_believed_where_it_stands_as_hind_feet_do(
+    changed: dict[str, float], believed: bool
+) -> None:
+    record = throughout(good(9), views=0.0, **changed)
+    trust, _ = judge_limbs(record, unit=UNIT, limits=RODENTS)
+    assert (trust[:, 1] == int(Trust.TRUSTED)).all() == believed
+
+
+def test_no_hind_foot_stands_under_a_trunk_whose_roll_is_not_told() -> None:
+    record = throughout(good(9), views=0.0, standing=1.0)
+    turned = np.full(record.turned.shape, np.nan)
+    turned[:, 0] = 0.0
+    trust, _ = judge_limbs(LimbRecord(**record.rows() | {"turned": turned}), unit=UNIT, limits=RODENTS)
+    assert (trust[:, 1] == int(Trust.DOUBTFUL)).all()
+
+
+def test_hind_feet_of_an_animal_that_is_curled_up_are_doubted() -> None:
+    trust, reason = judge_limbs(throughout(good(9), standing=np.inf), unit=UNIT, limits=RODENTS)
+    assert (trust[:, 1] == int(Trust.DOUBTFUL)).all() and (reason[:, 1] == int(Reason.TURN_UNTOLD)).all()
+
+
+def test_an_animal_that_is_curled_up_and_may_be_rolled_is_doubted_as_a_whole() -> None:
+    record = throughout(good(9, 3), standing=np.inf)
+    for lead, doubted in ((0.0, True), (0.02, False)):
+        turned = np.full(record.turned.shape, np.nan)
+        turned[:, 0] = lead
+        trust, _ = judge_limbs(LimbRecord(**record.rows() | {"turned": turned}), unit=UNIT, limits=RODENTS)
+        assert (trust[:, 2] == int(Trust.DOUBTFUL)).all() == doubted

@@ -52,6 +52,6 @@ def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Pa
     assert (seen[0, legs] < PLACES).all() and np.isnan(np.delete(seen[0], legs)).all()
     sure = replace(track, limb_trust=np.zeros_like(doubted))
     assert with_feet(sure, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)) is sure
-    away = replace(track, centres=track.centres + np.array([25.0, 20.0, 0.0]))
+    away = replace(track, centres=track.centres + np.array([0.0, 30.0, 0.0]))  # no foot in another's place
     seen = with_feet(away, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
     assert not (seen[0, legs] < PLACES).any()
