@@ -49,12 +49,11 @@ class Canvas:
         width, height = (max(int(size), 1) for size in -(-(high - low) // step))
         mask = np.zeros((height, width), np.uint8)
         # The pixel in the middle of each small one stands for it.
-        columns, rows = (
-            (low[k] + step * np.arange(size) + step // 2 - view.box[k]).astype(int)
+        (to_x, of_x), (to_y, of_y) = (
+            _sampled(int(low[k]) + step // 2 - view.box[k], step, size, view.box[2 + k])
             for k, size in enumerate((width, height))
         )
-        inside_x, inside_y = (columns >= 0) & (columns < view.box[2]), (rows >= 0) & (rows < view.box[3])
-        mask[np.ix_(inside_y, inside_x)] = view.mask[np.ix_(rows[inside_y], columns[inside_x])]
+        mask[to_y, to_x] = view.mask[of_y, of_x]
         emptiness = np.asarray(cv2.distanceTransform(1 - mask, cv2.DIST_L2, 5), np.float32)
         return cls(mask, emptiness, float(low[0]), float(low[1]), step)
 
@@ -67,16 +66,23 @@ class Canvas:
 
     def holding(self, view: View, pixels: Floats) -> Canvas:
         """Return a canvas that holds the model's pixels (N, 2) too, as far as the image does: this one if it does."""
-        known = pixels[np.isfinite(pixels).all(axis=1)]
-        if not len(known):
+        bounds = _bounds(pixels)
+        if not np.isfinite(bounds).all():
             return self
-        high = np.array([self.left, self.top]) + self.step * np.array(self.mask.shape[::-1])
-        box = np.concatenate([np.array([self.left, self.top]), high])
-        least, most = np.maximum(known.min(axis=0), 0), np.minimum(known.max(axis=0), view.size)
+        height, width = self.mask.shape
+        box = np.array([self.left, self.top, self.left + self.step * width, self.top + self.step * height])
+        least, most = np.maximum(bounds[:2], 0), np.minimum(bounds[2:], view.size)
         if (least >= box[:2]).all() and (most <= box[2:]).all():
             return self
         box[:2], box[2:] = np.minimum(box[:2], least), np.maximum(box[2:], most)
         return Canvas.of(view, *_within(view, box, ROOM * float((box[2:] - box[:2]).max()) + 2))
+
+
+def _sampled(first: int, step: int, size: int, there: int) -> tuple[slice, slice]:
+    """Which of ``size`` samples, ``first`` and every ``step`` on, fall on an axis of ``there`` pixels, and on which."""
+    begin = max(0, -(first // step))
+    end = max(begin, min(size, -(-(there - first) // step)))
+    return slice(begin, end), slice(first + begin * step, max(first + end * step, 0), step)
 
 
 def _within(view: View, box: Floats, room: float) -> tuple[Floats, Floats]:
@@ -107,8 +113,7 @@ def drawn(canvas: Canvas, pixels: Floats, faces: Ints, layers: Layers, spread: f
     small = (pixels - np.array([canvas.left, canvas.top]) - canvas.step // 2) / canvas.step
     image = np.zeros(canvas.mask.shape, np.uint16)
     fill_layers(small, faces, layers, image)
-    known = small[np.isfinite(small).all(axis=1)]
-    across = float(np.sqrt(np.sum(np.var(known, axis=0)))) if len(known) > 2 else spread
+    across = _across(small, spread)
     return ViewDrawing(canvas, image, across / max(spread, 1e-9))
 
 
@@ -132,9 +137,10 @@ def judged(drawing: ViewDrawing, count: int, tolerance: float, *, covered: int =
     _tally(drawing.limbs, canvas.emptiness, near, areas, outside, apart)
     missing = np.zeros(count)
     bare = (drawing.limbs == 0).astype(np.uint8)
+    seen = bare & canvas.mask
     # Few bare pixels lie at the rim, most likely: then a quicker distance tells that none is far from the model.
-    unsure = int(cv2.countNonZero(bare & canvas.mask)) < RIM * areas.sum()
-    if areas.any() and (not unsure or ((cv2.distanceTransform(bare, cv2.DIST_L2, 5) > near) & (canvas.mask > 0)).any()):
+    unsure = int(cv2.countNonZero(seen)) < RIM * areas.sum()
+    if areas.any() and (not unsure or _any_far(bare, seen, near)):
         # The label of a pixel is that of the nearest pixel of the model; the outermost limb there owns it.
         away, labels = cv2.distanceTransformWithLabels(bare, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
         below = (drawing.limbs & covered == 0).astype(np.uint8)
@@ -144,6 +150,17 @@ def judged(drawing: ViewDrawing, count: int, tolerance: float, *, covered: int =
         _put_down(drawing.limbs, canvas.mask, away, labels, under, covered, near, missing)
     size = np.where(areas > 0, areas, np.nan)
     return outside / size, missing / size, apart / size
+
+
+def _any_far(bare: Bytes, seen: Bytes, near: float) -> bool:
+    """Whether silhouette that no limb covers, ``seen``, lies further from what is not ``bare`` than ``near``."""
+    x, y, width, height = cv2.boundingRect(seen)
+    if not width:
+        return False
+    room = int(near) + 2  # what is nearer lies within
+    part = slice(max(y - room, 0), y + height + room), slice(max(x - room, 0), x + width + room)
+    away = cv2.distanceTransform(bare[part], cv2.DIST_L2, 5)
+    return bool(((away > near) & (seen[part] > 0)).any())
 
 
 def unexplained(drawing: ViewDrawing, tolerance: float) -> tuple[Floats, Ints]:
@@ -159,6 +176,36 @@ def unexplained(drawing: ViewDrawing, tolerance: float) -> tuple[Floats, Ints]:
     owner[labels[drawn_at]] = np.log2(drawing.limbs[drawn_at]).astype(np.int64)  # the outermost limb: the highest bit
     pixels = np.stack([canvas.left + canvas.step * (columns + 0.5), canvas.top + canvas.step * (rows + 0.5)], axis=1)
     return pixels, owner[labels[rows, columns]]
+
+
+@compiled
+def _bounds(pixels: Floats) -> Floats:
+    """Least and greatest x and y (4,) of those of the points (N, 2) that are finite; infinite where none is."""
+    bounds = np.array([np.inf, np.inf, -np.inf, -np.inf])
+    for i in range(len(pixels)):
+        x, y = pixels[i, 0], pixels[i, 1]
+        if np.isfinite(x + y):
+            bounds[0], bounds[1] = min(bounds[0], x), min(bounds[1], y)
+            bounds[2], bounds[3] = max(bounds[2], x), max(bounds[3], y)
+    return bounds
+
+
+@compiled
+def _across(pixels: Floats, unknown: float) -> float:
+    """Root of the sum of the variances of points (N, 2), those that are finite; of fewer than three ``unknown``."""
+    count, mean_x, mean_y = 0, 0.0, 0.0
+    for i in range(len(pixels)):
+        if np.isfinite(pixels[i, 0] + pixels[i, 1]):
+            count += 1
+            mean_x += pixels[i, 0]
+            mean_y += pixels[i, 1]
+    if count < 3:
+        return unknown
+    mean_x, mean_y, total = mean_x / count, mean_y / count, 0.0
+    for i in range(len(pixels)):
+        if np.isfinite(pixels[i, 0] + pixels[i, 1]):
+            total += (pixels[i, 0] - mean_x) ** 2 + (pixels[i, 1] - mean_y) ** 2
+    return float(np.sqrt(total / count))
 
 
 @compiled

@@ -15,6 +15,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.adapting.scale_search import make_solver
+from tracking.limbs import drawing
 from tracking.limbs.chains import Limbs, limbs_of
 from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import Observation, observe
@@ -172,3 +173,15 @@ def test_cloth_that_swings_is_no_limbs_fault_and_a_foot_under_the_hem_is_missed(
     bent = evidence.sight(seen(worn, leg_bent(pose, 0.9)), pose)
     assert np.nan_to_num(bent.missing[left]).max() > 0.1
     assert not np.nan_to_num(np.delete(bent.missing, [left, left + 1], axis=0)).any()
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_small_canvas_samples_the_silhouette_wherever_its_corner_lies(step: int) -> None:
+    random = np.random.default_rng(5)
+    for _ in range(60):
+        first, size, there = int(random.integers(-20, 20)), int(random.integers(1, 30)), int(random.integers(1, 25))
+        line, small = random.integers(1, 200, there), np.zeros(size, int)
+        to, of = drawing._sampled(first, step, size, there)
+        small[to] = line[of]
+        at = first + step * np.arange(size)
+        assert np.array_equal(small, np.where((at >= 0) & (at < there), line[np.clip(at, 0, there - 1)], 0))
