@@ -157,6 +157,16 @@ def test_a_limb_once_seen_from_one_side_is_believed_again_only_where_outlines_ho
     assert not judge_limbs(record, unit=UNIT)[0].any()
 
 
+def test_outlines_of_two_cameras_must_hold_a_persons_limb_firmly() -> None:
+    record = good()
+    record.weak[:, 1] = 2.5
+    assert not judge_limbs(record, unit=UNIT)[0].any()
+    two = replace(record, views=np.full((3, 2), 2.0))
+    trust, reason = judge_limbs(two, unit=UNIT)
+    assert trust[:, 1].all() and (reason[:, 1] == Reason.ONE_SIDED).all() and limb_doubt(two, unit=UNIT)[:, 1].all()
+    assert not judge_limbs(replace(two, weak=0.6 * two.weak), unit=UNIT)[0].any()
+
+
 def test_a_trunk_whose_roll_nothing_tells_is_doubted_alone() -> None:
     for lead, doubted in ((0.002, True), (-0.01, True), (0.02, False), (np.nan, False)):
         record = good()
