@@ -37,6 +37,8 @@ class Cleaning:
         high: strong evidence, standard deviations; a part without any is dropped.
         part_share: parts smaller than this share of the largest are dropped, unless they are near it.
         near_share: a small part is near if closer than this share of the largest part's extent.
+        hanging_share: the same where all between them differs from the background, if only as shade does: a foot
+            below a shank of the floor's colour.
         least_px: parts smaller than this are always dropped.
         hole_share: holes smaller than this share of the silhouette, or than ``least_px``, are filled.
     """
@@ -45,6 +47,7 @@ class Cleaning:
     high: float = 9.0
     part_share: float = 0.1
     near_share: float = 0.1
+    hanging_share: float = 0.3
     least_px: int = 12
     hole_share: float = 0.003
 
@@ -82,20 +85,23 @@ def silhouette_of(evidence: Bytes, cleaning: Cleaning) -> Bools:
     return silhouette_and_holes(evidence, cleaning)[0]
 
 
-def silhouette_and_holes(evidence: Bytes, cleaning: Cleaning) -> tuple[Bools, Holes]:
-    """Return (H, W) the silhouette in an evidence image, and the holes that it has."""
+def silhouette_and_holes(evidence: Bytes, cleaning: Cleaning, plain: Bytes | None = None) -> tuple[Bools, Holes]:
+    """Return (H, W) the silhouette in an evidence image, and the holes that it has.
+
+    ``plain``: (H, W) the evidence without a rule of shade, where parts may hang on to the body by what looks like it.
+    """
     low, high = (np.uint8(min(255.0, sigma * SCALE)) for sigma in (cleaning.low, cleaning.high))
     runs = runs_where(evidence, low)
-    return _cleaned(runs, runs.counts_from(evidence, high), cleaning)
+    return _cleaned(runs, runs.counts_from(evidence, high), cleaning, plain)
 
 
-def clean_mask(mask: Bools, cleaning: Cleaning) -> Bools:
-    """Return the parts of a mask (H, W) worth keeping, with small holes filled."""
+def clean_mask(mask: Bools, cleaning: Cleaning, plain: Bytes | None = None) -> Bools:
+    """Return the parts of a mask (H, W) worth keeping, with small holes filled; ``plain``: as above."""
     runs = runs_of(mask, diagonal=True)
-    return _cleaned(runs, runs.areas(), cleaning)[0]
+    return _cleaned(runs, runs.areas(), cleaning, plain)[0]
 
 
-def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning) -> tuple[Bools, Holes]:
+def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning, plain: Bytes | None) -> tuple[Bools, Holes]:
     """Return the parts worth keeping and their holes; ``strong``: (parts,) how many strong pixels each has."""
     areas = runs.areas()
     # One strong pixel may be noise; a strong part has several.
@@ -103,7 +109,7 @@ def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning) -> tuple[Bools, Holes
     if areas.max(initial=0) < cleaning.least_px:
         nothing = np.zeros(0, np.int64)
         return np.zeros(runs.shape, dtype=bool), Holes(runs, nothing, nothing)
-    keep = _worth_keeping(runs, areas, cleaning)
+    keep = _worth_keeping(runs, areas, cleaning, plain)
     chosen = keep[runs.part]
     mask = runs.drawn(chosen)
     holes = holes_between(runs, chosen)
@@ -112,24 +118,39 @@ def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning) -> tuple[Bools, Holes
     return mask, holes.only(~small)
 
 
-def _worth_keeping(runs: Runs, areas: Ints, cleaning: Cleaning) -> Bools:
-    """Return (parts,) which parts are large, or near what is; ``areas``: (parts,) their pixels, 0 if not strong."""
+def _worth_keeping(runs: Runs, areas: Ints, cleaning: Cleaning, plain: Bytes | None) -> Bools:
+    """Return (parts,) which parts are large, near what is, or hang on to it across what looks like shade.
+
+    ``areas``: (parts,) their pixels, 0 if not strong.
+    """
     largest = int(areas.argmax())
     keep = areas >= max(cleaning.least_px, cleaning.part_share * float(areas[largest]))
     small = ~keep & (areas >= cleaning.least_px)
     if not small.any():
         return np.asarray(keep)
     _, _, width, height = runs.rectangle(runs.part == largest)
-    reach = cleaning.near_share * float(max(width, height))
-    if reach >= 1:
-        body = runs.drawn(keep[runs.part]).view(np.uint8)
-        x, y, w, h = runs.rectangle(keep[runs.part])
-        room = int(reach) + 2
-        window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-        near = np.zeros(runs.shape, dtype=bool)
-        near[window] = cv2.distanceTransform(1 - body[window], cv2.DIST_L2, cv2.DIST_MASK_3) <= reach
-        keep |= small & runs.holding(near)
+    extent = float(max(width, height))
+    large = keep.copy()
+    keep |= small & _close_to(runs, large, cleaning.near_share * extent)
+    if plain is not None and (small & ~keep).any():
+        low = np.uint8(min(255.0, cleaning.low * SCALE))
+        differs = runs_where(plain, low, runs.drawn(np.ones(len(runs.row), dtype=bool)))
+        reached = differs.drawn(differs.holding(runs.drawn(large[runs.part]))[differs.part])
+        keep |= small & _close_to(runs, large, cleaning.hanging_share * extent) & runs.holding(reached)
     return np.asarray(keep)
+
+
+def _close_to(runs: Runs, chosen: Bools, reach: float) -> Bools:
+    """Return (parts,) which parts are within ``reach`` px of those chosen (parts,)."""
+    if reach < 1:
+        return chosen
+    body = runs.drawn(chosen[runs.part]).view(np.uint8)
+    x, y, w, h = runs.rectangle(chosen[runs.part])
+    room = int(reach) + 2
+    window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+    near = np.zeros(runs.shape, dtype=bool)
+    near[window] = cv2.distanceTransform(1 - body[window], cv2.DIST_L2, cv2.DIST_MASK_3) <= reach
+    return runs.holding(near)
 
 
 def holes_of(mask: Bools) -> Holes:

@@ -101,6 +101,10 @@ class Doubt:
         own[here] = cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_) & mask[here]
         return own, self.beyond & ~mask
 
+    def ratios(self, model: PlateModel) -> Singles:
+        """Return (h, w, C) image over ground, each the mean of nine pixels."""
+        return _ratios(self.image, model.background.centre[self.window], self.light.astype(np.float32), 1)
+
     def whole(self, mask: Bools) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it."""
         runs = runs_where(self.plain, self.low, mask)

@@ -26,6 +26,7 @@ from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
+from capture.silhouettes.views.floor_light import lit_otherwise
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
@@ -171,7 +172,9 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):
                 before = int(np.count_nonzero(views.masks[index]))
-                views.masks[index] = clean_mask(mask, model.cleaning)
+                doubt = views.doubts[index]
+                plain = doubt.plain if doubt is not None and model.name == "plate" else None
+                views.masks[index] = clean_mask(mask, model.cleaning, plain)
                 lost = max(lost, 1.0 - int(np.count_nonzero(views.masks[index])) / max(1, before))
         if lost < _LOST:
             break
@@ -191,7 +194,9 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
     scene = Scene.of(wide, views.rig, views.frames)
     # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
     filmed = [isinstance(model, CameraModel) and model.name == "plate" for model in models]
-    seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene, np.logical_not(filmed).tolist())
+    bare = _no_shade(views, models, wide, floor) if all(filmed) else None
+    asked = np.logical_not(filmed).tolist()
+    seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene, asked, bare)
     for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
@@ -203,6 +208,20 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
     if any(part.any() for part in thin):
         views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, views.frames)
     return scene
+
+
+def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools], floor: Floor) -> list[Bools] | None:
+    """Return (h, w) what differs and is not lit as the floor behind it; None where floor or light are not known."""
+    ratios = []
+    for model, doubt in zip(models, views.doubts, strict=True):
+        plate = model.model if isinstance(model, CameraModel) else None
+        if doubt is None or not isinstance(plate, PlateModel):
+            return None
+        ratios.append(doubt.ratios(plate))
+    if not np.isfinite(floor.marks):
+        return None
+    asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
+    return lit_otherwise(asked, views.masks, ratios, views.rig, floor.marks)
 
 
 def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:

@@ -158,7 +158,8 @@ class CameraModel:
         if evidence[here].size == 0:
             return mask, known
         moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])
-        found, holes = silhouette_and_holes(moving, self.cleaning)
+        plain = known.plain[here] if known is not None and self.name == "plate" else None
+        found, holes = silhouette_and_holes(moving, self.cleaning, plain)
         if model.shadow_floor < 1.0:
             self._fill_false_shadows(found, holes, here, (image, model, light, known))
         picture, ground = matched_channels(image, model.background)[here], model.background.centre[here]

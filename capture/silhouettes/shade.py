@@ -41,7 +41,8 @@ _ROUNDS = 2
 #: The floor is known if half of the hulls' lowest points lie within this share of the subject's height.
 _STEADY = 0.35
 _BELOW = 0.03
-#: Marks on the floor are looked for within this share of the subject's height, and believed within this one.
+#: Marks on the floor are looked for within this share of the subject's height, and believed within this share of its
+#: longest side: who lies down is no smaller.
 _REACH, _NEAR = 0.3, 0.12
 #: This share of the hull's surface is left below the plane that is clear of shade.
 _CLEAR_OF = 0.05
@@ -114,6 +115,7 @@ def floor_of(
     if len(spans) < 3:
         return None
     height = float(np.median(spans[:, 3] - spans[:, 0]))
+    sides = [np.ptp(np.quantile(hull.vertices, (levels[0], levels[3]), axis=0), axis=0).max() for hull in hulls]
     cameras = np.array([camera.centre[2] for camera in rig])
     for up, ends, clear in ((1, spans[:, 0], spans[:, 1]), (-1, -spans[:, 3], -spans[:, 2])):
         near, middle, far = np.quantile(ends, [0.25, 0.5, 0.75])
@@ -121,20 +123,25 @@ def floor_of(
             corners = np.concatenate([hull.vertices[:, :2] for hull in hulls])
             lowest = up * float(near)
             low, high = (np.append(side(corners, axis=0), lowest) for side in (np.min, np.max))
-            marked = _marked_height(scenes, rig, Box(low, high), height, [] if marks is None else marks)
-            level = lowest - up * _BELOW * height if marked is None else marked - up * _slack(rig, Box(low, high))
-            return Floor(level, up, up * float(np.median(clear)))
+            area, near = Box(low, high), _NEAR * float(np.median(sides))
+            marked = _marked_height(scenes, rig, area, (_REACH * height, near), [] if marks is None else marks)
+            level = lowest - up * _BELOW * height if marked is None else marked - up * _slack(rig, area)
+            return Floor(level, up, up * float(np.median(clear)), np.nan if marked is None else marked)
     return None
 
 
 def _marked_height(
-    scenes: Sequence[Singles], rig: Rig, area: Box, height: float, marks: list[float | None]
+    scenes: Sequence[Singles], rig: Rig, area: Box, within: tuple[float, float], marks: list[float | None]
 ) -> float | None:
-    """Return the z of the marks on the floor, if they show about where a subject of some height is lowest."""
+    """Return the z of the marks on the floor, if they show about where a subject is lowest.
+
+    ``within``: how far from there they are looked for, and believed, mm.
+    """
+    reach, near = within
     if not marks:  # looked for once: the scenes stay the same, whatever is found of the subject
-        marks.append(textured_height(scenes, rig, area, _REACH * height) if scenes else None)
+        marks.append(textured_height(scenes, rig, area, reach) if scenes else None)
     found = marks[0]
-    return found if found is not None and abs(found - float(area.centre[2])) < _NEAR * height else None
+    return found if found is not None and abs(found - float(area.centre[2])) < near else None
 
 
 def _slack(rig: Rig, area: Box) -> float:

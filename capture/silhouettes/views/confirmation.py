@@ -43,11 +43,13 @@ class Floor:
         height: z of the plane, world mm.
         up: +1 or -1, the side of the subject along z.
         clear: z of a plane above which lies most of the subject and no shade of the floor, world mm.
+        marks: z of the marks on it that the empty scenes show, world mm; NaN if they show none.
     """
 
     height: float
     up: int
     clear: float = np.nan
+    marks: float = np.nan
 
 
 class Sights:

@@ -31,13 +31,15 @@ def seen_above(
     side: int | None = None,
     scene: Scene | None = None,
     through: Sequence[bool] | None = None,
+    no_shade: Sequence[Bools] | None = None,
 ) -> tuple[list[Bools], list[Bools]]:
     """Return the pixels of ``wide`` outside ``masks`` (H, W) that the others' ``wide`` have, clear of the floor.
 
     Twice: without those that the others have on the floor along the same line of sight, which may be shade there; and
     those of any whose lines of sight pass through the inside of the hull of the others' ``masks``, clear of the floor.
     ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of ``wide``; None:
-    found here. ``through``: in which views the second is wanted; None: in all.
+    found here. ``through``: in which views the second is wanted; None: in all. ``no_shade``: (H, W) pixels that are no
+    shade of the floor by their light; these the others may have anywhere above it.
     """
     known = scene or Scene.of(wide, rig)
     sights = Sights(wide, known, larger_by(_SLACK, wide, side))
@@ -55,4 +57,7 @@ def seen_above(
         # Next to the floor first: most of what is asked is shade, and few points of a line lie there.
         asked &= ~sights.seen(place, asked, below, 0)[0]
         seen[index] = asked if wanted[index] else sights.seen(place, asked, above, may_be_wrong(rig))[0]
+        if no_shade is not None:
+            asked = no_shade[index] & ~masks[index] & ~seen[index]
+            seen[index] |= sights.seen(place, asked, (floor.height, floor.up * np.inf), 0)[0]
     return seen, inside

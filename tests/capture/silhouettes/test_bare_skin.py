@@ -1,0 +1,138 @@
+"""Bare skin before a floor of its colour: parts that hang on by it, and what is not lit as the floor behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration.cameras.camera import LensCamera
+from calibration.cameras.lens import PinholeLens
+from calibration.cameras.rig import Rig
+from calibration.geometry.transforms import RigidTransform
+from capture.silhouettes.cleanup import Cleaning, clean_mask, silhouette_and_holes
+from capture.silhouettes.shade import floor_of
+from capture.silhouettes.views.confirmation import Floor
+from capture.silhouettes.views.floor_light import lit_otherwise
+from capture.silhouettes.views.restoration import seen_above
+
+SIZE = (200, 150)
+LEG = ((0.0, 0.0, 40.0), 12.0)
+"""Middle and radius of a ball that looks like shade, mm, above its own shadow."""
+SHADOW = ((0.0, 0.0), 70.0)
+
+
+def camera(index: int) -> LensCamera:
+    turn = 0.5 * np.pi * index + 0.3
+    centre = np.array([500 * np.cos(turn), 500 * np.sin(turn), 250.0])
+    forward = np.array([0, 0, 40.0]) - centre
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, [0, 0, 1.0])
+    right /= np.linalg.norm(right)
+    rotation = np.stack([right, np.cross(forward, right), forward])
+    lens = PinholeLens(SIZE, np.array([[260.0, 0, 99.5], [0, 260.0, 74.5], [0, 0, 1]]))
+    return LensCamera(f"cam{index}", lens, RigidTransform(rotation, -rotation @ centre))
+
+
+RIG = Rig(tuple(camera(index) for index in range(4)))
+
+
+def rays(view: LensCamera) -> tuple[np.ndarray, np.ndarray]:
+    grid = np.stack(np.meshgrid(np.arange(SIZE[0], dtype=float), np.arange(SIZE[1], dtype=float)), axis=-1)
+    return view.rays(grid)
+
+
+def ball(view: LensCamera, centre: tuple[float, float, float], radius: float) -> np.ndarray:
+    origins, directions = rays(view)
+    towards = np.array(centre) - origins
+    along = (towards * directions).sum(axis=-1)
+    return np.asarray((towards**2).sum(axis=-1) - along**2 < radius**2)
+
+
+def on_floor(view: LensCamera, centre: tuple[float, float], radius: float) -> np.ndarray:
+    origins, directions = rays(view)
+    points = origins + directions * (-origins[..., 2:] / directions[..., 2:])
+    return np.asarray(np.linalg.norm(points[..., :2] - centre, axis=-1) < radius)
+
+
+def scene(light_of_leg: float) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """Return what is surely the subject, its leg, its shadow, and ratios of image and empty scene in each view."""
+    body, legs, shades, ratios = [], [], [], []
+    for view in RIG:
+        own = ball(view, (0.0, 0.0, 85.0), 25.0)
+        leg = ball(view, *LEG) & ~own
+        shade = on_floor(view, *SHADOW) & ~own & ~leg
+        ratio = np.ones((SIZE[1], SIZE[0], 3), np.float32)
+        ratio[shade] = 0.7
+        ratio[leg] = light_of_leg
+        ratio[own] = 0.2
+        body, legs, shades, ratios = [*body, own], [*legs, leg], [*shades, shade], [*ratios, ratio]
+    return body, legs, shades, ratios
+
+
+def test_a_foot_below_a_shank_of_the_floors_colour_is_kept_and_what_lies_apart_is_not() -> None:
+    evidence = np.zeros((120, 90), np.uint8)
+    evidence[10:60, 20:60] = 200  # a body
+    evidence[74:80, 40:50] = 200  # its foot
+    evidence[30:36, 75:85] = 200  # something beside it, as near
+    shank = np.zeros_like(evidence)
+    shank[60:74, 42:48] = 200
+    plain = np.maximum(evidence, shank)
+    for mask in (
+        silhouette_and_holes(evidence, Cleaning(), plain)[0],
+        clean_mask(evidence > 0, Cleaning(), plain),
+    ):
+        assert mask[74:80, 40:50].all() and not mask[30:36, 75:85].any() and not mask[62:72].any()
+    assert not silhouette_and_holes(evidence, Cleaning())[0][74:80].any()
+    # Not over any distance: a shadow reaches far.
+    long = np.zeros((120, 90), np.uint8)
+    long[10:60, 20:60], long[100:106, 40:50] = 200, 200
+    plain = long.copy()
+    plain[60:100, 42:48] = 200
+    assert not silhouette_and_holes(long, Cleaning(), plain)[0][100:].any()
+
+
+def test_what_is_not_lit_as_the_floor_behind_it_is_no_shade() -> None:
+    body, legs, shades, ratios = scene(0.85)
+    asked = [leg | shade for leg, shade in zip(legs, shades, strict=True)]
+    found = lit_otherwise(asked, body, ratios, RIG, 0.0)
+    for leg, shade, out in zip(legs, shades, found, strict=True):
+        assert not (out & ~leg & ~shade).any()
+        assert out[shade].mean() < 0.02
+    # Where the leg's own silhouette hides the floor from the other views, nothing is known of its light.
+    assert np.concatenate([out[leg] for leg, out in zip(legs, found, strict=True)]).mean() > 0.4
+    # As dark as its shadow it is told by the floor beyond that alone.
+    same = lit_otherwise(asked, body, scene(0.7)[3], RIG, 0.0)
+    before_shade = [on_floor(view, SHADOW[0], SHADOW[1] - 4.0) for view in RIG]
+    assert not any((out & dark).any() for out, dark in zip(same, before_shade, strict=True))
+    alone = lit_otherwise(asked[:2], body[:2], ratios[:2], Rig(tuple(RIG)[:2]), 0.0)
+    assert not any(out.any() for out in alone)  # one other view is no witness: something may hide the floor from it
+
+
+def test_what_is_no_shade_by_its_light_may_be_anywhere_above_the_floor() -> None:
+    body, legs, shades, ratios = scene(0.85)
+    wide = [own | leg | shade for own, leg, shade in zip(body, legs, shades, strict=True)]
+    asked = [leg | shade for leg, shade in zip(legs, shades, strict=True)]
+    floor = Floor(-2.0, 1, 60.0, 0.0)
+    told = lit_otherwise(asked, body, ratios, RIG, 0.0)
+    through = [False] * len(RIG)
+    before, _ = seen_above(body, wide, RIG, floor, through=through)
+    after, _ = seen_above(body, wide, RIG, floor, through=through, no_shade=told)
+    gained = sum(np.count_nonzero(a & ~b & leg) for a, b, leg in zip(after, before, legs, strict=True))
+    assert gained > 0.3 * sum(map(np.count_nonzero, legs))
+    wrong = sum(np.count_nonzero(a & ~b & shade) for a, b, shade in zip(after, before, shades, strict=True))
+    assert wrong < 0.05 * sum(map(np.count_nonzero, shades))
+
+
+def test_marks_of_the_floor_are_believed_below_who_lies_down() -> None:
+    """Four balls in a row, 40 mm high and 190 long; shade below the floor makes them seem to lie 12 mm lower."""
+    frames = []
+    for n in range(-1, 2):
+        row = [(-75.0 + 50.0 * k, 10.0 * n, 8.0) for k in range(4)]
+        frames.append([np.any([ball(view, place, 20.0) for place in row], axis=0) for view in RIG])
+    plain = [np.full((*SIZE[::-1], 3), 100.0, np.float32) for _ in RIG]
+    bare = floor_of(frames, RIG, plain)
+    assert bare is not None and bare.height < -12.0 and np.isnan(bare.marks)
+    found = floor_of(frames, RIG, plain, [0.0])
+    assert found is not None and found.marks == 0.0 and found.height == pytest.approx(0.0, abs=2.0)
+    far = floor_of(frames, RIG, plain, [40.0])
+    assert far is not None and np.isnan(far.marks)
