@@ -103,7 +103,9 @@ class Doubt:
 
     def ratios(self, model: PlateModel) -> Singles:
         """Return (h, w, C) image over ground, each the mean of nine pixels."""
-        return _ratios(self.image, model.background.centre[self.window], self.light.astype(np.float32), 1)
+        ground = cv2.blur(model.background.centre[self.window] * self.light.astype(np.float32), (3, 3))
+        image = cv2.blur(self.image.astype(np.float32), (3, 3))
+        return np.asarray((image / np.maximum(ground, np.float32(8.0))).reshape(self.image.shape), np.float32)
 
     def whole(self, mask: Bools) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it."""

@@ -212,14 +212,14 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: S
 
 def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools], floor: Floor) -> list[Bools] | None:
     """Return (h, w) what differs and is not lit as the floor behind it; None where floor or light are not known."""
+    if not np.isfinite(floor.marks):
+        return None
     ratios = []
     for model, doubt in zip(models, views.doubts, strict=True):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is None or not isinstance(plate, PlateModel):
             return None
         ratios.append(doubt.ratios(plate))
-    if not np.isfinite(floor.marks):
-        return None
     asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
     return lit_otherwise(asked, views.masks, ratios, views.rig, floor.marks)
 

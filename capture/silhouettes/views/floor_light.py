@@ -8,9 +8,11 @@ something before the floor: a bare leg before its own shadow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
@@ -20,6 +22,9 @@ __all__ = ["lit_otherwise"]
 
 #: Ratios are the same within this share, or within those of so many pixels around: calibration is not exact.
 _SAME, _AROUND_PX = 0.06, 2
+#: Lines of sight are followed through every so manyth pixel, as `capture.silhouettes.views.confirmation` does.
+_STRIDE = 2
+_BLOCK = np.ones((_STRIDE, _STRIDE), np.uint8)
 
 
 def lit_otherwise(
@@ -35,13 +40,13 @@ def lit_otherwise(
         height: z of the floor, mm.
     """
     square = np.ones((2 * _AROUND_PX + 1, 2 * _AROUND_PX + 1), np.uint8)
-    low = [cv2.erode(ratio, square) * np.float32(1.0 - _SAME) for ratio in ratios]
-    high = [cv2.dilate(ratio, square) * np.float32(1.0 + _SAME) for ratio in ratios]
+    low = [_colours(cv2.erode(ratio, square) * np.float32(1.0 - _SAME)) for ratio in ratios]
+    high = [_colours(cv2.dilate(ratio, square) * np.float32(1.0 + _SAME)) for ratio in ratios]
     free = [cv2.dilate(mask.view(np.uint8), square) == 0 for mask in masks]
     found = []
     for index, camera in enumerate(rig):
         out = np.zeros_like(asked[index])
-        rows, columns = np.nonzero(asked[index])
+        rows, columns = (_STRIDE * one for one in np.nonzero(asked[index][::_STRIDE, ::_STRIDE]))
         own = ratios[index][rows, columns]
         places = _on_the_floor(camera, rows, columns, height)
         lights = []
@@ -51,8 +56,13 @@ def lit_otherwise(
                 lights.append((low[other][y, x], high[other][y, x], seen))
         if lights:
             out[rows, columns] = _known(lights) & ~_agree(own, own, lights)
-        found.append(out)
+        found.append(cv2.dilate(out.view(np.uint8), _BLOCK, anchor=(1, 1)).view(np.bool_) & asked[index])
     return found
+
+
+def _colours(image: NDArray[Any]) -> Singles:
+    """Return an image (h, w, C) that lost the axis of its channel if it has one alone."""
+    return np.asarray(image.reshape(*image.shape[:2], -1), np.float32)
 
 
 def _on_the_floor(camera: Camera, rows: Ints, columns: Ints, height: float) -> Floats:
