@@ -132,7 +132,7 @@ class MaskWriter:
         group["masks"][start:stop] = packed
         group["agreement"][start:stop] = agreement
         group["flags"][start:stop] = flags
-        group["area"][start:stop] = np.bitwise_count(packed).sum(axis=(1, 2))
+        group["area"][start:stop] = _areas(packed)
         if mattes is not None:
             values = group["matte"]
             ends = len(values) + np.cumsum([len(one) for one in mattes])
@@ -202,6 +202,14 @@ class MaskWriter:
         values[before:] = np.concatenate([np.zeros((0, 2)), *corners])
         ends = before + np.cumsum([len(one) for one in corners])
         group["outline_start"][start + 1 : start + 1 + len(corners)] = ends
+
+
+def _areas(packed: Bytes) -> NDArray[np.int64]:
+    """Return (n,) the pixels of packed masks (n, H, ceil(W / 8)), counted 64 at a time."""
+    flat = packed.reshape(len(packed), -1)
+    whole = flat.shape[1] // 8 * 8
+    words, rest = flat[:, :whole].view(np.uint64), flat[:, whole:]
+    return np.asarray(sum(np.bitwise_count(one).sum(axis=1, dtype=np.int64) for one in (words, rest)))
 
 
 @contextmanager

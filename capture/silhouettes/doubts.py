@@ -269,8 +269,7 @@ def _lighting(ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], 
 
     Light is smooth: ``ratio`` is that of every ``step``-th pixel along both axes.
     """
-    free = cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX))[::step, ::step] == 0
-    free &= (ratio.min(axis=2) > _LIT[0]) & (ratio.max(axis=2) < _LIT[1])
+    free = _lit(ratio, cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX)), step)
     at = tuple(one // step for one in at)
     if not free.any():
         return np.ones_like(ratio[at]), np.ones_like(ratio[at])
@@ -301,6 +300,20 @@ def _ratios(image: Bytes, centre: Singles, gain: Singles, step: int) -> Singles:
                         then += centre[y, x, c]
                 ground = then * gain[c] / np.float32(9.0)
                 out[row, column, c] = now / np.float32(9.0) / max(ground, np.float32(8.0))
+    return out
+
+
+@compiled
+def _lit(ratio: Singles, covered: Bytes, step: int) -> Bools:
+    """Return (h, w) where all channels of a ratio (h, w, C) may be ground's, and every ``step``-th pixel is free."""
+    height, width, channels = ratio.shape
+    out = np.empty((height, width), np.bool_)
+    for y in range(height):
+        for x in range(width):
+            free = covered[y * step, x * step] == 0
+            for c in range(channels):
+                free &= (ratio[y, x, c] > _LIT[0]) & (ratio[y, x, c] < _LIT[1])
+            out[y, x] = free
     return out
 
 

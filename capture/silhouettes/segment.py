@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
@@ -183,11 +183,13 @@ def segment_recording(
             for index, (source, model) in enumerate(zip(sources, known.models, strict=True))
         ]
         sizes = [source.size for source in sources]
-        cutter = _Cutter(sizes, streams, known, rig, chosen, pool)
+        chunk = max(1, min(_CHUNK, count, _CHUNK_PX // sum(width * height for width, height in sizes)))
+        # Masks of one chunk after the other lie in the same place: new memory costs more than what is written to it.
+        room = [np.zeros((chunk, height, width), dtype=bool) for width, height in sizes]
+        cutter = _Cutter(room, streams, known, rig, chosen, pool)
         report = _empty_report(names, known.models, count)
         parameters = _parameters(chosen, known, names, start, subjects_of(recording, chosen))
         with create_masks(target, names, sizes, count, parameters, matte=chosen.matte) as writer:
-            chunk = max(1, min(_CHUNK, _CHUNK_PX // sum(width * height for width, height in sizes)))
             for first in range(0, count, chunk):
                 here = slice(first, min(first + chunk, count))
                 shares = cutter.cut(here.stop - first)
@@ -205,9 +207,12 @@ def segment_recording(
 
 @dataclass(frozen=True, eq=False)
 class _Cutter:
-    """Cuts the subject out of a few frames of all cameras at a time, on the threads of ``pool``."""
+    """Cuts the subject out of a few frames of all cameras at a time, on the threads of ``pool``.
 
-    sizes: Sequence[tuple[int, int]]
+    ``room``: (n, H, W) of each camera, where the masks of a few frames are until the next are cut.
+    """
+
+    room: Sequence[Bools]
     streams: Sequence[Iterator[Bytes | None]]
     known: Prepared
     rig: Rig | None
@@ -219,9 +224,9 @@ class _Cutter:
 
         def segment(index: int) -> Share:
             model, keep, doubt = self.known.models[index], self.options.matte, self.rig is not None
-            return _segment_chunk(self.streams[index], model, count, self.sizes[index], keep=keep, doubt=doubt)
+            return _segment_chunk(self.streams[index], model, self.room[index][:count], keep=keep, doubt=doubt)
 
-        return list(self.pool.map(segment, range(len(self.sizes))))
+        return list(self.pool.map(segment, range(len(self.room))))
 
     def judge(self, shares: Sequence[Share]) -> Singles:
         """Let the views mend each other's frames, in place; return their agreement (n, C)."""
@@ -338,11 +343,9 @@ def _check_matte(recording: Recording, options: ModelOptions, models: Sequence[M
             raise InputError(f"camera '{name}': no matte, {why}; leave --matte out, or take another --model")
 
 
-def _segment_chunk(
-    stream: Iterator[Bytes | None], model: Model, count: int, size: tuple[int, int], *, keep: bool, doubt: bool
-) -> Share:
-    """Return the silhouettes of the next ``count`` images of a camera; ``keep`` images, and what is in ``doubt``."""
-    masks = np.zeros((count, size[1], size[0]), dtype=bool)
+def _segment_chunk(stream: Iterator[Bytes | None], model: Model, masks: Bools, *, keep: bool, doubt: bool) -> Share:
+    """Return a camera's next silhouettes, put in ``masks`` (n, H, W); ``keep`` images, and what is in ``doubt``."""
+    count = len(masks)
     flags = np.zeros(count, dtype=np.uint16)
     cuts: list[Cut | None] = [None] * count
     images: list[Bytes | None] = [None] * count
@@ -350,7 +353,7 @@ def _segment_chunk(
     for offset in range(count):
         image = next(stream, None)
         if image is None:
-            flags[offset] = MaskFlag.NO_FRAME
+            masks[offset], flags[offset] = False, MaskFlag.NO_FRAME
             continue
         images[offset] = image if keep else None
         if isinstance(model, SittingModel):

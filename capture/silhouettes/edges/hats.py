@@ -33,8 +33,8 @@ _BLUR_PX = 5
 _REACH = 1.5
 #: Brightness that noise and black level make of no light.
 _DARK = np.float32(8.0)
-#: More than any ratio.
-_FAR = np.float32(1e30)
+#: More than any ratio, and less.
+_FAR, _NEAR = np.float32(1e30), np.float32(1e-30)
 
 
 def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools) -> Bools:
@@ -62,14 +62,15 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
     top, left = max(near[0].start, y - room), max(near[1].start, x - room)
     here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
     ratios, noise = _ratios(image[here], Background(ground.centre[here], ground.spread[here]), light)
-    body = cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)).view(np.bool_)
-    at = np.nonzero(wide[here])
+    body = np.asarray(cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)))
+    at = np.flatnonzero(wide[here])
     # A logarithm keeps the order of values: hats are made of the ratios themselves, and it is taken where it is asked.
-    height = np.maximum(*_hats(ratios[0], body, radius, at)) / np.float32(image.shape[2])
+    height = np.maximum(_above(ratios[0], body, radius, at), _below(ratios[0], body, radius, at))
+    height /= np.float32(image.shape[2])
     if len(ratios) > 1:
-        height = np.maximum(height, _hats(ratios[1], body, radius, at)[0])
+        height = np.maximum(height, _above(ratios[1], body, radius, at))
     found = np.zeros(body.shape, np.uint8)
-    found[at] = height > np.float32(_STANDS_OUT) * (noise[at] + np.float32(_ERROR))
+    found.ravel()[at] = height > np.float32(_STANDS_OUT) * (noise.ravel()[at] + np.float32(_ERROR))
     out[here] = cv2.morphologyEx(found, cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
     return out
 
@@ -117,18 +118,41 @@ def _divide(
             product[y], redness[y], noise[y] = ratio[::channels], np.float32(1.0), sigma[::channels]
 
 
-def _hats(values: Singles, body: Bools, radius: int, at: tuple[NDArray[np.intp], ...]) -> tuple[Singles, Singles]:
-    """Return (n,) by how much logarithms are above and below what is left of them without thin parts, the body apart.
+def _above(values: Singles, body: Bytes, radius: int, at: NDArray[np.intp]) -> Singles:
+    """Return (n,) by how much logarithms are above what is left of them without thin parts, the body apart.
 
     They are those of values (h, w), at some of their pixels.
     """
-    square, own = _square(radius), np.log(values[at])
-    least = cv2.erode(np.where(body, _FAR, values), square)
-    least[least >= _FAR] = np.float32(1.0) / _FAR
-    most = cv2.dilate(np.where(body, np.float32(1.0) / _FAR, values), square)
-    most[most <= np.float32(1.0) / _FAR] = _FAR
-    above, below = own - np.log(cv2.dilate(least, square)[at]), np.log(cv2.erode(most, square)[at]) - own
-    return above, below
+    least = cv2.erode(_apart(values, body, _FAR), _square(radius))
+    _exchange(least, _FAR, _NEAR)
+    left = np.asarray(cv2.dilate(least, _square(radius)), np.float32)
+    return np.asarray(np.log(values.ravel()[at]) - np.log(left.ravel()[at]))
+
+
+def _below(values: Singles, body: Bytes, radius: int, at: NDArray[np.intp]) -> Singles:
+    """Return (n,) by how much they are below it, as `_above` does."""
+    most = cv2.dilate(_apart(values, body, _NEAR), _square(radius))
+    _exchange(most, _NEAR, _FAR)
+    left = np.asarray(cv2.erode(most, _square(radius)), np.float32)
+    return np.asarray(np.log(left.ravel()[at]) - np.log(values.ravel()[at]))
+
+
+@compiled
+def _apart(values: Singles, body: Bytes, instead: np.float32) -> Singles:
+    """Return values (h, w) with something ``instead`` of those of a body (h, w)."""
+    out = np.empty(values.shape, np.float32)
+    flat, own, given = out.ravel(), body.ravel(), values.ravel()
+    for n in range(len(flat)):
+        flat[n] = instead if own[n] != 0 else given[n]
+    return out
+
+
+@compiled
+def _exchange(values: Singles, what: np.float32, instead: np.float32) -> None:
+    """Put something ``instead`` of one of the values (h, w), in place."""
+    flat = values.ravel()
+    for n in range(len(flat)):
+        flat[n] = instead if flat[n] == what else flat[n]
 
 
 def _square(radius: int) -> np.ndarray:

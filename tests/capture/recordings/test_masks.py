@@ -15,6 +15,7 @@ from capture.recordings.coco import decode_rle, encode_rle
 from capture.recordings.masks import (
     LikeliestMasks,
     MaskFlag,
+    _areas,
     create_masks,
     mask_cameras,
     read_agreement,
@@ -127,3 +128,9 @@ def test_user_masks_from_pictures_and_coco(tmp_path: Path, rng: np.random.Genera
         list(user_masks(folder, 12, (16, 12)))
     with pytest.raises(InputError, match="mask 0 is 16 x 12 px, the camera 20 x 12"):
         next(user_masks(folder, 3, (20, 12)))
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 5), (2, 48, 8), (1, 3, 2), (2, 11, 13)])
+def test_areas_of_packed_masks(shape: tuple[int, int, int], rng: np.random.Generator) -> None:
+    packed = rng.integers(0, 256, shape).astype(np.uint8)
+    np.testing.assert_array_equal(_areas(packed), np.unpackbits(packed, axis=2).sum(axis=(1, 2)))

@@ -37,7 +37,7 @@ from capture.silhouettes.edges.graph_cut import least_cut
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 from capture.silhouettes.judging import mask_flags
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.segment import learn_model, learn_models
+from capture.silhouettes.segment import _segment_chunk, learn_model, learn_models
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.views.consensus import consensus
@@ -450,3 +450,12 @@ def test_the_flags_of_a_mask_are_those_of_the_window_that_holds_it() -> None:
     assert mask_flags(mask) == mask_flags(mask, np.s_[5:25, 8:60]) == MaskFlag.TOUCHES_BORDER
     mask[:] = True
     assert mask_flags(mask) == mask_flags(mask, np.s_[0:40, 0:60]) == MaskFlag.FULL
+
+
+def test_masks_of_a_chunk_are_all_new_where_another_lay_before() -> None:
+    masks = np.ones((3, 4, 5), dtype=bool)
+    some = np.zeros((4, 5), np.uint8)
+    some[1, 2] = 1
+    share = _segment_chunk(iter([None, some]), None, masks, keep=False, doubt=False)
+    assert share.masks is masks and masks.sum(axis=(1, 2)).tolist() == [0, 1, 0]
+    assert ((share.flags & MaskFlag.NO_FRAME) > 0).tolist() == [True, False, True]

@@ -10,7 +10,7 @@ from capture.backgrounds.background import Background
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of
-from capture.silhouettes.edges.hats import thin_structures
+from capture.silhouettes.edges.hats import _above, _below, thin_structures
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
@@ -86,3 +86,17 @@ def test_only_in_colour_and_without_a_filmed_empty_scene() -> None:
     assert gains("moving", 3)[1] > 15  # one view has it behind the ball
     assert max(gains("plate", 3)) == 0
     assert max(gains("moving", 1)) == 0
+
+
+def test_hats_are_openings_and_closings_that_the_body_has_no_part_in(rng: np.random.Generator) -> None:
+    values = rng.uniform(0.5, 2.0, (40, 50)).astype(np.float32)
+    body = np.zeros((40, 50), np.uint8)
+    body[10:30, 15:35] = 1
+    square, at = np.ones((5, 5), np.uint8), np.flatnonzero(body == 0)
+    logs = np.log(values)
+    least = cv2.erode(np.where(body > 0, np.float32(99.0), logs), square)
+    opened = cv2.dilate(np.where(least == 99.0, np.float32(-99.0), least), square)
+    most = cv2.dilate(np.where(body > 0, np.float32(-99.0), logs), square)
+    closed = cv2.erode(np.where(most == -99.0, np.float32(99.0), most), square)
+    np.testing.assert_allclose(_above(values, body, 2, at), (logs - opened).ravel()[at], atol=1e-5)
+    np.testing.assert_allclose(_below(values, body, 2, at), (closed - logs).ravel()[at], atol=1e-5)
