@@ -108,12 +108,15 @@ def adjacency(edges: Ints, count: int) -> sparse.csr_array:
 
 def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3) -> Floats:
     """Move points onto the surface by Newton steps along the gradient, at most half a cell each."""
+    points, away = points.copy(), np.arange(len(points))
     for _ in range(steps):
-        value, gradient = field_and_gradient(points, packed, 0.02 * cell)
+        before = points[away]
+        value, gradient = field_and_gradient(before, packed, 0.02 * cell)
         square = np.maximum((gradient**2).sum(1), 0.05)
         step = -value[:, None] * gradient / square[:, None]
         length = np.linalg.norm(step, axis=1, keepdims=True)
-        points = points + step * np.minimum(1.0, 0.5 * cell / np.maximum(length, 1e-12))
+        points[away] = before + step * np.minimum(1.0, 0.5 * cell / np.maximum(length, 1e-12))
+        away = away[(points[away] != before).any(axis=1)]  # the others are there, to the last digit
     return points
 
 

@@ -243,27 +243,34 @@ def _coarse_overlaps(
     used: Bools,
     scores: Floats,
 ) -> None:
+    areas = np.zeros(len(masks), np.int64)
+    for c in range(len(masks)):
+        areas[c] = np.sum(masks[c])
     for m in prange(len(meshes)):
         total, views = 0.0, 0
         for c in range(len(cameras)):
             if used[c]:
-                total += _coarse_overlap(meshes[m], faces, edges, sides, cameras[c], masks[c])
+                total += _coarse_overlap(meshes[m], faces, edges, sides, cameras[c], masks[c], areas[c])
                 views += 1
         scores[m] = total / max(views, 1)
 
 
 @compiled
-def _coarse_overlap(mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes) -> float:
+def _coarse_overlap(
+    mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes, area: int
+) -> float:
     pixels = np.empty((len(mesh), 2))
     project_into(camera, mesh, pixels)
     for i in range(len(mesh)):
         # Coarse pixel k samples the fine pixel COARSE k + COARSE / 2.
         pixels[i, 0], pixels[i, 1] = (pixels[i, 0] - COARSE // 2) / COARSE, (pixels[i, 1] - COARSE // 2) / COARSE
-    image = np.zeros(mask.shape, np.uint8)
-    fill_silhouette(pixels, faces, edges, sides, image, np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64))
-    common, union = 0, 0
-    for row in range(mask.shape[0]):
-        for column in range(mask.shape[1]):
+    image = np.empty(mask.shape, np.uint8)
+    toward, contour = np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64)
+    low_x, low_y, high_x, high_y, _ = fill_silhouette(pixels, faces, edges, sides, image, toward, contour)
+    common, drawn = 0, 0
+    for row in range(low_y, high_y + 1):
+        for column in range(low_x, high_x + 1):
+            drawn += image[row, column]
             common += image[row, column] & mask[row, column]
-            union += image[row, column] | mask[row, column]
+    union = area + drawn - common
     return common / union if union > 0 else 0.0

@@ -25,8 +25,9 @@ from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, TrackOpti
 __all__ = ["Node", "Waiting", "Workers", "nodes_of", "rehearsal_nodes", "run_nodes"]
 
 SECTIONS = "sections"
-#: Which ready task goes first: what others wait for longest.
-_ORDER = ("report", "skeleton", SECTIONS, "track", "silhouettes", "hull", "rehearse")
+#: Which ready task goes first: what others wait for longest. (Compiling ahead is the longest task of a first run, and
+#: cameras that two workers begin to learn at the same time are compiled for twice.)
+_ORDER = ("rehearse", "report", "skeleton", SECTIONS, "track", "silhouettes", "hull")
 _LOOKED_AT = 6
 """Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.

@@ -8,7 +8,7 @@ import pytest
 from calibration.foundation.errors import InputError
 from calibration.geometry.meshes import vertex_normals
 from skeleton.actors.actor import Actor, build_actor, sample_actor, thickened
-from skeleton.actors.meshing import edges_of, mesh_volume
+from skeleton.actors.meshing import edges_of, mesh_volume, project
 from skeleton.actors.shapes import bind_pose, field, field_and_gradient, load_flesh, shapes_from_tables
 from skeleton.actors.shipped_meshes import made_mesh, shipped_mesh
 from skeleton.actors.skinning import dual_quaternions, skin_frames
@@ -31,6 +31,21 @@ def test_the_shipped_mesh_is_that_of_the_flesh(body: str) -> None:
     (vertices, faces), (made, made_faces) = shipped_mesh(body), made_mesh(body)
     assert np.array_equal(faces, made_faces)
     assert np.abs(vertices - made).max() < 1e-6 * np.ptp(vertices)
+
+
+def test_points_moved_onto_flesh_are_left_alone_once_they_are_there() -> None:
+    skeleton, flesh = load_body("mouse"), load_flesh("mouse")
+    shapes = shapes_from_tables(flesh.skin, skeleton, np.ones(len(skeleton.joints)), np.ones(len(flesh.skin)))
+    packed, cell = shapes.posed(bind_pose(skeleton, flesh)), flesh.voxel_mm
+    start = build_actor("mouse").bind_vertices[::20] + np.random.default_rng(1).normal(0, 0.5 * cell, 3)
+    points = project(start, packed, cell, steps=8)
+    every = start
+    for _ in range(8):  # all of them, again and again
+        value, slope = field_and_gradient(every, packed, 0.02 * cell)
+        step = -value[:, None] * slope / np.maximum((slope**2).sum(axis=1), 0.05)[:, None]
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        every = every + step * np.minimum(1.0, 0.5 * cell / np.maximum(length, 1e-12))
+    assert np.array_equal(points, every)
 
 
 def test_the_gradient_of_flesh_is_that_of_its_field() -> None:

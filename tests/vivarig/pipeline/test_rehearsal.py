@@ -35,7 +35,7 @@ def test_the_body_is_seen_whole_by_all_cameras(tmp_path: Path, body: str) -> Non
         assert not (masks[0][0].any() or masks[0][-1].any() or masks[0][:, 0].any() or masks[0][:, -1].any())
 
 
-def test_once_on_a_machine_for_built_in_bodies_and_after_all_else(tmp_path: Path) -> None:
+def test_once_on_a_machine_for_built_in_bodies_and_before_all_else(tmp_path: Path) -> None:
     folder = write_tracked_mouse(tmp_path / "mouse_01")
     plans = {"silhouettes": SilhouetteOptions(), "track": TrackOptions()}
     job = Job(folder, Span(0, 200), {name: StagePlan(name, options, "") for name, options in plans.items()})
@@ -43,7 +43,9 @@ def test_once_on_a_machine_for_built_in_bodies_and_after_all_else(tmp_path: Path
     assert node.call == (tasks.rehearse, job, "track", "mouse") and not node.needs
     waiting = Waiting([node, *nodes_of(job, plans, 2)])
     first = waiting.next()
-    assert first is not None and first.key[1] == "learn", "it fills the time of a worker who has nothing to do"
+    assert first is node, "the longest task of all; another worker learns the cameras"
+    second = waiting.next()
+    assert second is not None and second.key[1] == "learn"
     assert rehearsal_nodes(job, ["track"]) == [], "silhouettes are there: nobody waits"
     own = Job(folder, Span(0, 200), {**job.plans, "track": StagePlan("track", TrackOptions(subject="own"), "")})
     assert rehearsal_nodes(own, plans) == []
