@@ -47,7 +47,8 @@ ERRING = (0.3, 2.0 * COMMON)
 PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 WARM_EVERY = 2
-"""Of the observed samples, one of so many is paired in coarse steps of a warm fit."""
+"""Of the observed samples, one of so many is paired in coarse steps of a warm fit, and in its last ones where outlines
+lie close: all are when all frames are stepped together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +160,8 @@ class FrameEnergy:
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
         self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
         self._warm = replace(self._coarse, every=WARM_EVERY)
+        self._near = replace(self._fine, samples=self.settings.coarse_samples, every=WARM_EVERY)
+        self._deformed: tuple[QuadPose, Floats] | None = None
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
             cage_rig.quads,
@@ -178,8 +181,10 @@ class FrameEnergy:
         return QuadPose(*self.prior.chart.from_vector(root, self.prior.mean(latent)))
 
     def deform(self, pose: QuadPose) -> Floats:
-        """Carry the template to a pose, (V, 3) mm."""
-        return self.cage_rig.deform(self._fine.binding, pose)
+        """Carry the template to a pose, (V, 3) mm; the last one is kept, since several ask for it in turn."""
+        if self._deformed is None or self._deformed[0] is not pose:
+            self._deformed = (pose, self.cage_rig.deform(self._fine.binding, pose))
+        return self._deformed[1]
 
     def overlap(self, observation: Observation, pose: QuadPose) -> Floats:
         """(C,) silhouette overlap of a pose per view, NaN where a view saw nothing."""
@@ -216,7 +221,8 @@ class FrameEnergy:
 
     def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
         """Pairs of outline samples around a pose, and their weighted derivatives."""
-        vertices = self.cage_rig.deform(level.binding, pose)
+        fine = level.template is self._fine.template
+        vertices = self.deform(pose) if fine else self.cage_rig.deform(level.binding, pose)
         reach = self.settings.reach * scale * self.unit
         if self.settings.hull:
             if packed.surface is None:

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import spotrs
 
 from calibration.foundation.arrays import Floats, Ints, Singles
 
@@ -126,7 +127,9 @@ class _System:
             size = self._quads
             matrix[:size, :size] += block.rows.jacobian.T @ block.rows.jacobian
             matrix[np.arange(size), np.arange(size)] += share * bend_weight
-            self._factors.append(cho_factor(matrix, overwrite_a=True, check_finite=False))
+            factor, _ = cho_factor(matrix, overwrite_a=True, check_finite=False)
+            # In single precision: it is read for every step, and reading it is what a step costs.
+            self._factors.append(np.asarray(factor, np.float32, order="F"))
 
     def slope(self) -> Floats:
         """Return the (T, n) gradient of the joint energy at no step."""
@@ -154,9 +157,8 @@ class _System:
 
     def precondition(self, residual: Floats) -> Floats:
         """Solve each frame by itself."""
-        return np.array(
-            [cho_solve(factor, row, check_finite=False) for factor, row in zip(self._factors, residual, strict=True)]
-        )
+        rows = residual.astype(np.float32)
+        return np.array([spotrs(factor, row)[0] for factor, row in zip(self._factors, rows, strict=True)], np.float64)
 
     def _settled(self, rows: Floats) -> Floats:
         """Return what is left of the sightings' residuals when the spots have moved to where they are least."""

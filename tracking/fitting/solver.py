@@ -26,8 +26,9 @@ from tracking.terms.texture import FrameMarks
 
 __all__ = ["Expectation", "FrameFit", "FrameSolver", "RoughFit", "Sketch"]
 
-WARM_SETTLED = 3.0
-"""How much longer the last step of a warm fit may be: all frames are stepped together in the end."""
+WARM_SETTLED, CLOSE_SETTLED = 3.0, 6.0
+"""How much longer the last step of a warm fit may be: all frames are stepped together in the end. The second where
+outlines lie no further off than is expected of them; where they err by more, as a real animal's, fits go on."""
 POINT_COST = 0.01
 """Overlap that one marked point elsewhere is worth; an arm in the wrong place costs 0.03 to 0.05."""
 
@@ -289,12 +290,14 @@ class FrameSolver(FrameEnergy):
         index = next((k for k, scale in enumerate(scales) if warm and scale <= self.settings.warm), 0)
         first = index if warm else -1
         while index < len(scales):
-            coarse = self._warm if warm else self._coarse
-            level = self._fine if scales[index] == scales[-1] else coarse
+            close = warm and last is not None and last.residual < self.settings.contour_sigma * self.unit
+            coarse, fine = self._warm if warm else self._coarse, self._near if close else self._fine
+            level = fine if scales[index] == scales[-1] else coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
             pose, latent, steps = self._local_step(last, pose, latent, expected)
             far = float(steps.max())
-            if scales[index] == scales[-1] and far < (WARM_SETTLED if warm else 1.0) * self.settings.settled:
+            longer = CLOSE_SETTLED if close else WARM_SETTLED if warm else 1.0
+            if scales[index] == scales[-1] and far < longer * self.settings.settled:
                 break
             # A small step needs no coarse scale any more: the next is the first of its size. A warm fit whose first
             # step is long goes back to coarser ones. Of a rodent that is the body's step, not that of a foot which

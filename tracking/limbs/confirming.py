@@ -65,7 +65,7 @@ class _Views:
         return cls(away, corners, shapes, cameras, sizes)
 
 
-# Seven parameters, of which three are settings of the same body.
+# Eight parameters, of which three are settings of the same body.
 def borne_out(
     drawings: Sequence[ViewDrawing | None],
     cameras: Floats,
@@ -74,6 +74,7 @@ def borne_out(
     of_vertex: Ints,
     up: Floats,
     tolerance: float,
+    asked: tuple[Bools, Bools],
 ) -> tuple[Floats, Floats]:
     """Return shares (L, C) of what stands in empty air, and of what is missing, that count; 1 where there is none.
 
@@ -82,23 +83,29 @@ def borne_out(
         vertices: (V, 3) of the body, mm. of_vertex: (V,) limb of each.
         up: (3,) vertical.
         tolerance: how far outlines may lie from each other, mm.
+        asked: (C,) views in which something stands in empty air, and in which something is missing.
     """
     count = int(of_vertex.max()) + 1
     empty, missing = np.ones((count, len(drawings))), np.ones((count, len(drawings)))
     seen = [(index, drawing) for index, drawing in enumerate(drawings) if drawing is not None]
     if len(seen) < 3:
         return empty, missing
-    views = _Views.of(drawings, cameras, sizes)
-    away = np.zeros((len(drawings), len(vertices)))
-    shown = np.zeros(len(vertices), np.int64)
+    if asked[0].any():
+        away = np.zeros((len(drawings), len(vertices)))
+        shown = np.zeros(len(vertices), np.int64)
+        for index, drawing in seen:
+            away[index], alone = _looked_up(drawing, projected(vertices, cameras[index]), of_vertex)
+            shown += alone
+        for index in np.flatnonzero(asked[0]).tolist():
+            out = away[index] > tolerance
+            for limb in np.unique(of_vertex[out]):
+                empty[limb, index] = 1.0 - float((shown[out & (of_vertex == limb)] >= ALONE).mean())
+    if not asked[1].any():
+        return empty, missing
+    views, box = _Views.of(drawings, cameras, sizes), _around(vertices, up, tolerance)
     for index, drawing in seen:
-        away[index], alone = _looked_up(drawing, projected(vertices, cameras[index]), of_vertex)
-        shown += alone
-    box = _around(vertices, up, tolerance)
-    for index, drawing in seen:
-        out = away[index] > tolerance
-        for limb in np.unique(of_vertex[out]):
-            empty[limb, index] = 1.0 - float((shown[out & (of_vertex == limb)] >= ALONE).mean())
+        if not asked[1][index]:
+            continue
         pixels, owner = unexplained(drawing, tolerance)
         for limb in np.unique(owner):
             some = np.flatnonzero(owner == limb)

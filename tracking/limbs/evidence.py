@@ -83,6 +83,7 @@ class LimbRecord:
     NAMES: ClassVar[tuple[str, ...]] = (
         "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown", "standing",
     )  # fmt: skip
+    MORE_IS_BETTER: ClassVar[tuple[str, ...]] = ("views", "lead", "turned")
     bad: Floats
     outside: Floats
     missing: Floats
@@ -165,13 +166,14 @@ class LimbEvidence:
         A person's limbs are large, and what one view says of them has been right.
         """
         posture = self.solver.posture
-        if posture is None or not (np.nan_to_num(sight.outside) + np.nan_to_num(sight.missing)).any():
+        in_air, lacks = ((np.nan_to_num(one) > 0).sum(axis=0) > 0 for one in (sight.outside, sight.missing))
+        if posture is None or not (in_air.any() or lacks.any()):
             return sight
         sizes = np.array([view.size for view in observation.views], np.int64)
         vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
         empty, missing = borne_out(
             self.draw(observation, pose), self.solver.camera_rows, sizes, vertices, self.of_vertex, posture.up,
-            self._tolerance,
+            self._tolerance, (in_air, lacks),
         )  # fmt: skip
         return LimbSight(sight.outside * empty, sight.missing * missing, sight.apart)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
@@ -18,6 +18,7 @@ from tracking.limbs.search import APART, BACK, LimbSearch
 from tracking.limbs.turned_in_place import turned_leads
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.calm_frames import WEAKER, CalmFrames, far_within, worse_of
 from tracking.sequence.limb_trust import SINGLE, TURN, judge_limbs, limits_of
 
 __all__ = ["LimbMender", "better"]
@@ -37,6 +38,9 @@ ELSEWHERE = 50.0
 """Mean distance of a head's quads from which on two fits of it differ, thousandths of the size."""
 LONGEST_WAIT = 15
 """Frames, at most, until a limb that was looked for in vain is looked for again."""
+SELDOM = 8
+"""Frames from one whose limbs are looked at on the way to the next, where nothing is near what makes a limb looked for.
+They are judged more often in the end (`tracking.sequence.calm_frames`)."""
 WORSE = 1.5
 """Times as badly explained as after a search in vain: then a limb is looked for at once."""
 
@@ -77,6 +81,8 @@ class LimbMender:
         self._head = None if posture is None else int(self.evidence.limbs.of_quad[posture.head])
         self._wait, self._left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._vain = np.zeros(count)
+        self._calm = CalmFrames(solver)
+        self._unseen = SELDOM
         self._sights: WeakKeyDictionary[FrameFit | Sketch, LimbSight] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[FrameFit, _Seen] = WeakKeyDictionary()
         self._tried: WeakKeyDictionary[FrameFit, _Tried] = WeakKeyDictionary()
@@ -84,11 +90,25 @@ class LimbMender:
     def forget(self) -> None:
         """Begin afresh: no search was in vain yet."""
         self._wait[:], self._left[:], self._vain[:] = 0, 0, 0.0
+        self._unseen = SELDOM
 
     def mended(self, observation: Observation, fit: FrameFit) -> FrameFit:
         """Look for the limbs that the silhouettes of a frame by itself contradict."""
         self.forget()
         return self.mend(observation, fit)
+
+    def mend_next(self, observation: Observation, fit: FrameFit, before: Sequence[FrameFit | None]) -> FrameFit:
+        """The same for a frame that follows others (the last two of them given): not looked at where these are calm."""
+        if self._unseen + 1 < SELDOM and self._calm.goes_on([*before, fit]):
+            self._unseen += 1
+            return fit
+        fit = self.mend(observation, fit)
+        self._unseen = 0 if self._is_calm(observation, fit) else SELDOM
+        return fit
+
+    def _is_calm(self, observation: Observation, fit: FrameFit) -> bool:
+        """Return whether no limb is near what makes it looked for."""
+        return bool((WEAKER * self._badness(observation, fit) < self._doubt).all())
 
     def mend(self, observation: Observation, fit: FrameFit, beside: tuple[FrameFit, Floats] | None = None) -> FrameFit:
         """Look for the limbs that the silhouettes contradict, worst first.
@@ -176,10 +196,13 @@ class LimbMender:
         """Try contradicted limbs as they are in the frames beside, from both ends of a stretch; say if any improved."""
         improved = False
         self.forget()
+        calm = {frame for frame, _, _ in self._calm.between(fits, *self._looks(observe, fits), SELDOM)}
         for way in (1, -1):
             for frame in range(len(fits))[::way]:
                 fit, near = fits[frame], frame - way
-                if fit is None or not 0 <= near < len(fits):
+                if fit is None or not 0 <= near < len(fits) or frame in calm:
+                    continue
+                if (self._badness(observe(frame), fit) < self._doubt).all():
                     continue
                 other = fits[near]
                 beside = None if other is None else (other, self._badness(observe(near), other))
@@ -188,28 +211,48 @@ class LimbMender:
                 fits[frame] = found
         return improved
 
+    def _looks(
+        self, observe: Callable[[int], Observation], fits: list[FrameFit | None]
+    ) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
+        """What says whether a frame is calm, and whether that is known already."""
+
+        def is_calm(frame: int) -> bool:
+            fit = fits[frame]
+            return fit is not None and self._is_calm(observe(frame), fit)
+
+        return is_calm, lambda frame: fits[frame] in self._known
+
     def record(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> LimbRecord:
-        """What the silhouettes say of every limb in every frame."""
-        record = LimbRecord.empty(len(fits), len(self.evidence.limbs))
-        for frame, fit in enumerate(fits):
-            if fit is None:
-                continue
-            observation = observe(frame)
-            seen = self._seen(observation, fit)
-            sight = self.evidence.borne_out(observation, fit.pose, self._sight(observation, fit))
-            record.bad[frame], record.views[frame] = sight.bad, sight.views
-            record.outside[frame], record.missing[frame] = sight.worst
-            record.residual[frame], record.weak[frame] = seen.residual, seen.weak
-            known = {} if self._head is None else {self._head: seen.rival}
-            record.lead[frame] = self.search.leads(observation, fit.pose, known)
-            self._turn_in_place(observation, fit, record.turned[frame])
-            self._stand(fit, record.standing[frame])
-            for limb in self._ambiguous(record, frame):
-                apart = ELSEWHERE if limb == self._head else APART
-                over_fits = self._lead_over_fits(observation, fit, limb, apart)
-                if over_fits >= 0:
-                    record.lead[frame, limb] = over_fits
+        """What the silhouettes say of every limb in every frame; of frames between calm ones what these show."""
+        limbs = self.evidence.limbs
+        record = LimbRecord.empty(len(fits), len(limbs))
+
+        def judge(frame: int) -> bool:
+            fit = fits[frame]
+            if fit is not None:
+                self._judge(observe(frame), fit, record, frame)
+            return far_within(record, frame, self.evidence.solver.unit, limbs.names)
+
+        for frame, before, after in self._calm.between(fits, judge):
+            worse_of(record, frame, before, after)
         return record
+
+    def _judge(self, observation: Observation, fit: FrameFit, record: LimbRecord, frame: int) -> None:
+        """Write into a record what the silhouettes say of every limb in one frame."""
+        seen = self._seen(observation, fit)
+        sight = self.evidence.borne_out(observation, fit.pose, self._sight(observation, fit))
+        record.bad[frame], record.views[frame] = sight.bad, sight.views
+        record.outside[frame], record.missing[frame] = sight.worst
+        record.residual[frame], record.weak[frame] = seen.residual, seen.weak
+        known = {} if self._head is None else {self._head: seen.rival}
+        record.lead[frame] = self.search.leads(observation, fit.pose, known)
+        self._turn_in_place(observation, fit, record.turned[frame])
+        self._stand(fit, record.standing[frame])
+        for limb in self._ambiguous(record, frame):
+            apart = ELSEWHERE if limb == self._head else APART
+            over_fits = self._lead_over_fits(observation, fit, limb, apart)
+            if over_fits >= 0:
+                record.lead[frame, limb] = over_fits
 
     def _ambiguous(self, record: LimbRecord, frame: int) -> list[int]:
         """Limbs of a rodent of which another place explains more as it is, and against which nothing else speaks."""

@@ -141,8 +141,9 @@ class Tracker:
         if self.settings.restarts:
             lead = min(lead, self._look_again(observe, fits, first, lead))
             self._compare(observe, fits, others)
+            tried: set[tuple[int, FrameFit]] = set()
             for _ in range(self.settings.repair_sweeps):
-                if not self._repair(observe, fits):
+                if not self._repair(observe, fits, tried):
                     break
             follow_across_jumps(self.solver, observe, fits)
             if rival is not None and fits[first] is not None:
@@ -244,7 +245,7 @@ class Tracker:
         if best.agreement < usual - settings.search:
             found, _ = self.finder.find(observation, keep=8, finish=2)
             best = better(best, found)
-        return self.limbs.mend(observation, best)
+        return self.limbs.mend_next(observation, best, (before, current))
 
     def _look_again(
         self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
@@ -294,8 +295,16 @@ class Tracker:
             current.pose.centres + share * (current.pose.centres - before.pose.centres),
         )
 
-    def _repair(self, observe: Callable[[int], Observation], fits: list[FrameFit | None]) -> bool:
-        """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved."""
+    def _repair(
+        self,
+        observe: Callable[[int], Observation],
+        fits: list[FrameFit | None],
+        tried: set[tuple[int, FrameFit]],
+    ) -> bool:
+        """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved.
+
+        ``tried`` are frames and the neighbours' fits that they were tried from: from these they would end as they did.
+        """
         known = [fit.agreement for fit in fits if fit is not None]
         usual = float(np.median(known))
         improved = self.limbs.repair(observe, fits)
@@ -310,6 +319,9 @@ class Tracker:
                 assert other is not None
                 if fit.agreement > usual - self.settings.retry or other.agreement < fit.agreement:
                     continue
+                if (frame, other) in tried:
+                    continue
+                tried.add((frame, other))
                 trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False, warm=True)
                 kept = better(fit, trial)
                 if kept is trial:

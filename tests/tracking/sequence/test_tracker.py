@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -365,3 +367,46 @@ def test_departures_that_last_are_doubted_and_those_of_one_frame_are_not() -> No
     verdicts = judge(overlap, departure, np.full(40, 1.0))
     assert np.flatnonzero(verdicts.trust).tolist() == [20, 21, 22]
     assert (verdicts.reason[20:23] == int(Reason.FAR_FROM_PRIOR)).all()
+
+
+def test_a_frame_is_tried_again_from_a_neighbours_fit_once() -> None:
+    """Frames 2 and 3 fit badly; from neighbours as they are, a second sweep would end where the first did."""
+
+    class Fit:
+        def __init__(self, score: float, pose: int) -> None:
+            self.agreement, self.score, self.pose, self.latent = score, score, pose, None
+
+    fits: list[Any] = [Fit(0.97, k) for k in range(7)]
+    fits[2].agreement = fits[2].score = fits[3].agreement = fits[3].score = 0.9
+    tried: list[tuple[int, int]] = []
+
+    def fit(frame: int, pose: int, *about: Any, **options: Any) -> Any:
+        tried.append((frame, pose))
+        return Fit(0.8, pose)
+
+    one: Any = Tracker.__new__(Tracker)
+    one.settings, one.solver = TrackerSettings(), SimpleNamespace(fit=fit)
+    one.limbs = SimpleNamespace(repair=lambda *about: False)
+    known: set[Any] = set()
+    for _ in range(2):
+        assert not one._repair(lambda frame: frame, fits, known)
+    assert tried == [(2, 1), (3, 2), (3, 4), (2, 3)]
+
+
+@pytest.mark.parametrize("close", [True, False])
+def test_a_fit_from_the_frame_beside_takes_fewer_samples_and_steps_where_outlines_lie_close(close: bool) -> None:
+    truth = placed(bent(0.25, 0.1), 0.4, (20.0, 10.0, 0.0))
+    look, one = seen(truth), solver()
+    if not close:
+        one.settings = replace(one.settings, contour_sigma=0.01)  # nothing lies as close as that
+    levels: list[Any] = []
+    evaluate = one._evaluate
+
+    def watched(level: Any, *about: Any) -> Any:
+        levels.append(level)
+        return evaluate(level, *about)
+
+    one._evaluate = watched  # type: ignore[method-assign]
+    fit = one.fit(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2), latent_steps=False, warm=True)
+    assert levels[0] is one._warm and levels[-1] is (one._near if close else one._fine)
+    assert not close or error_mm(fit.pose, truth) < 3.0

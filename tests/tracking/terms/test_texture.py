@@ -17,7 +17,7 @@ from tracking.fitting.point_fit import moved
 from tracking.fitting.settings import Settings
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import observe
-from tracking.observations.feature_tracks import FeatureFollower, FeatureTracks, FollowSettings, follow
+from tracking.observations.feature_tracks import FeatureFollower, FeatureTracks, FollowSettings, _flattened, follow
 from tracking.observations.rasteriser import cast_masks
 from tracking.priors.pose_chart import fit_pose_chart
 from tracking.priors.prior import LinearPrior, fit_linear_prior
@@ -277,3 +277,18 @@ def test_following_is_deterministic() -> None:
     again = follow(painted(pose, contrast=60.0) for pose in poses()[:4])
     known = filmed(60.0)
     np.testing.assert_array_equal(again.pixels, known.pixels[known.frames < 4])
+
+
+def test_what_stands_out_from_the_local_mean_is_that_of_pixels_within() -> None:
+    """Against sums written out, for a window of five pixels."""
+    grey = np.random.default_rng(4).integers(0, 256, (24, 30), dtype=np.uint8)
+    inside = np.zeros(grey.shape, np.uint8)
+    inside[5:20, 6:25] = 1
+    flat = _flattened(grey, inside, 5)
+    within = np.zeros(grey.shape, bool)
+    within[6:19, 7:24] = True
+    assert (flat[~within] == 128).all()
+    for row, column in np.argwhere(within):
+        around = (slice(row - 2, row + 3), slice(column - 2, column + 3))
+        mean = grey[around][within[around]].mean()
+        assert abs(int(flat[row, column]) - np.clip(128 + 4.0 * (grey[row, column] - mean), 0, 255)) <= 1

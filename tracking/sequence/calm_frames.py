@@ -1,0 +1,116 @@
+"""Frames whose limbs need no look of their own: between two that are far from every limit the body goes on smoothly.
+
+To judge the limbs of a frame costs more than to fit it, and where nothing is wrong one frame says what the next one
+does. So the limbs are judged in every fourth frame, and in those between only where something is near a limit on either
+side, or the body does not go on smoothly there. A limb that slips away does so by a jump, or it is still away when the
+next frame is judged; within a few frames without a jump it cannot go to another place and come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.limbs.evidence import LimbRecord
+from tracking.limbs.search import APART
+from tracking.sequence.limb_trust import judge_limbs, limits_of
+
+__all__ = ["EVERY", "CalmFrames", "far_within", "worse_of"]
+
+EVERY = 4
+"""Frames from one that is judged to the next."""
+BEND = 2.0 * APART / EVERY**2
+"""How far a corner of a quad may lie from the middle of where it is in the frames beside, thousandths of the size. So
+bent all the way, what lies between two judged frames is off the line between them by half of what tells two places of a
+limb apart."""
+FALL = 0.01
+"""Fall of the overlap, mean of the views, that makes a frame judged."""
+TWICE = 2.0
+"""Limbs that would be believed with figures so many times as bad are far within their limits."""
+WEAKER = 1.25
+"""The same for how well they are seen, which has to do with where they are and changes slowly."""
+LEAD = 0.06
+"""The same for the lead over another place: so much less of it (doubt grows over as much)."""
+
+
+class CalmFrames:
+    """Says where a solver's subject goes on smoothly."""
+
+    def __init__(self, solver: FrameSolver) -> None:
+        self._quads, self._most = solver.cage_rig.quads, BEND * solver.unit
+        self._marked = solver.points is not None
+
+    def goes_on(self, fits: Sequence[FrameFit | None]) -> bool:
+        """Return whether consecutive frames go on smoothly, and none of them fits worse than the first.
+
+        Points that another program marked may be wrong in any frame: with them it is never said.
+        """
+        some = [fit for fit in fits if fit is not None]
+        if self._marked or len(some) < max(len(fits), 3):
+            return False
+        seen = np.isfinite(some[0].overlap)
+        if any((np.isfinite(fit.overlap) != seen).any() or fit.agreement < some[0].agreement - FALL for fit in some):
+            return False
+        corners = np.stack([self._quads.posed_corners(fit.pose) for fit in some])
+        bend = corners[1:-1] - 0.5 * (corners[:-2] + corners[2:])
+        return bool(np.einsum("tqki,tqki->tqk", bend, bend).max() <= self._most**2)
+
+    def between(
+        self,
+        fits: Sequence[FrameFit | None],
+        judge: Callable[[int], bool],
+        known: Callable[[int], bool] = lambda frame: False,
+        every: int = EVERY,
+    ) -> Iterator[tuple[int, int, int]]:
+        """Judge the frames that need it.
+
+        Args:
+            fits: of all frames, in order of time.
+            judge: judges a frame, and says whether it is far from every limit; called once a frame at most.
+            known: whether that is done already: such frames are taken first.
+            every: frames from one that is judged to the next, where nothing happens.
+
+        Yields:
+            The frames that need no judgement, each with the judged ones before and after it.
+        """
+        calm: dict[int, bool] = {}
+
+        def is_calm(frame: int) -> bool:
+            if frame not in calm:
+                calm[frame] = judge(frame)
+            return calm[frame]
+
+        at = 0
+        while at < len(fits):
+            if fits[at] is None:
+                at += 1
+                continue
+            ends = range(at + 1, min(at + every, len(fits) - 1) + 1)
+            judged = [frame for frame in ends if frame in calm][:1] or [frame for frame in ends if known(frame)][-1:]
+            end = [at, *ends, *judged][-1]
+            if is_calm(at) and self.goes_on(fits[at : end + 1]) and is_calm(end):
+                yield from ((frame, at, end) for frame in range(at + 1, end))
+                at = end
+            else:
+                at += 1
+
+
+def far_within(record: LimbRecord, frame: int, unit: float, names: Sequence[str]) -> bool:
+    """Return whether all limbs of a frame would be believed by itself if their figures were clearly worse."""
+    one = LimbRecord(**{key: values[frame : frame + 1] for key, values in record.rows().items()})
+    worse = replace(
+        one, bad=TWICE * one.bad, outside=TWICE * one.outside, missing=TWICE * one.missing,
+        residual=TWICE * one.residual, weak=WEAKER * one.weak, views=one.views - 1.0, lead=one.lead - LEAD,
+        turned=one.turned / TWICE, standing=TWICE * one.standing,
+    )  # fmt: skip
+    return not judge_limbs(worse, unit=unit, limits=limits_of(names))[0].any()
+
+
+def worse_of(record: LimbRecord, frame: int, first: int, second: int) -> None:
+    """Write into a frame that was not judged the worse of what two others show."""
+    for key, values in record.rows().items():
+        worse = np.fmin if key in LimbRecord.MORE_IS_BETTER else np.fmax
+        values[frame] = worse(values[first], values[second])
