@@ -243,11 +243,12 @@ def _weak(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     few = np.nan_to_num(record.views) <= SHOWN
     rough = np.nan_to_num(record.residual) > 0.5 * limits.hidden_rough * unit
     limit = unit * np.where(few & rough, limits.few_weak, limits.weak)
-    if limits is not RODENTS:
-        limit = limit * np.where(np.nan_to_num(record.views).max(axis=1, keepdims=True) < CHECKED, UNCHECKED, 1.0)
     weak = np.nan_to_num(record.weak)
     astray = _lingering(weak > limit, few & (weak > limits.told_again * limit))
-    return np.asarray(np.where(astray, limits.told_again * limit, limit))
+    limit = np.where(astray, limits.told_again * limit, limit)
+    if limits is not RODENTS:  # what is left is doubted by itself: doubt that lingered so easily would never end
+        limit = limit * np.where(np.nan_to_num(record.views).max(axis=1, keepdims=True) < CHECKED, UNCHECKED, 1.0)
+    return np.asarray(limit)
 
 
 def _lingering(doubted: Bools, unsure: Bools) -> Bools:
