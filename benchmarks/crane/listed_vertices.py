@@ -44,11 +44,6 @@ class ListedJoints:
     places: tuple[Floats, ...]
     offsets: Floats
 
-    @property
-    def binding(self) -> Floats:
-        """(J, 4 Q + F) coordinates of the means."""
-        return np.stack([rows.mean(axis=0) for rows in self.rows])
-
     def carried(self, pose: QuadPose) -> Floats:
         """(J, 3) the joints in a pose, mm."""
         found = []
