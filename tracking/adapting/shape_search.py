@@ -125,7 +125,10 @@ def adapt_shape(
     fitted, held = _chosen(starts, poor)
     few = f"only {len(fitted)} frames show it well enough, {FEWEST} are needed"
     unknown = np.full(len(start.logs), np.nan)
-    nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, tuple(known), unknown, skirt=skirt)
+    # Of a size that was given nothing is known yet but these fits; where no shape comes of them they still tell where
+    # the subject is, and what else the silhouettes may hold.
+    seen = tuple(known) or tuple(Found(f, fit.pose, fit.latent, np.nan, fit.agreement) for f, fit in starts.items())
+    nothing = Adaptation(start, begun, fitted, held, np.nan, np.nan, few, seen, unknown, skirt=skirt)
     if len(fitted) < FEWEST or not held:
         return nothing
     try:
