@@ -78,10 +78,12 @@ class LimbRecord:
             (`tracking.appearance.feet`); NaN where that was not looked at.
         standing: (T, L) how far a rodent's hind foot is from where hind feet stand under such a trunk, in sigmas
             (`tracking.fitting.stance`), infinite where it is curled up; NaN for other limbs, and for people.
+        leap: (T, L) how far it leaves the path through the frames before and after, mm (`tracking.limbs.leaps`).
     """
 
     NAMES: ClassVar[tuple[str, ...]] = (
         "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown", "standing",
+        "leap",
     )  # fmt: skip
     MORE_IS_BETTER: ClassVar[tuple[str, ...]] = ("views", "lead", "turned")
     bad: Floats
@@ -94,6 +96,7 @@ class LimbRecord:
     turned: Floats
     shown: Floats
     standing: Floats
+    leap: Floats
 
     @classmethod
     def empty(cls, frames: int, limbs: int) -> LimbRecord:

@@ -14,6 +14,7 @@ from tracking.fitting.posture import COST
 from tracking.fitting.solver import FrameFit, FrameSolver, Sketch
 from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence, LimbRecord, LimbSight
+from tracking.limbs.leaps import leaps
 from tracking.limbs.search import APART, BACK, LimbSearch
 from tracking.limbs.turned_in_place import turned_leads
 from tracking.observations.contours import Observation
@@ -235,6 +236,8 @@ class LimbMender:
 
         for frame, before, after in self._calm.between(fits, judge):
             worse_of(record, frame, before, after)
+        untracked = np.full_like(self.evidence.solver.cage_rig.quads.centres, np.nan)
+        record.leap[:] = leaps(np.array([untracked if fit is None else fit.pose.centres for fit in fits]), limbs)
         return record
 
     def _judge(self, observation: Observation, fit: FrameFit, record: LimbRecord, frame: int) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Floats, Ints
 from tracking.limbs.evidence import LimbRecord
+from tracking.limbs.leaps import with_stretches_between
 from tracking.sequence.trust import FALL, POOR, Reason, Trust
 
 __all__ = ["PEOPLE", "RODENTS", "TURN", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
@@ -43,8 +44,9 @@ class Limits:
         few_weak: the same for a limb that no more than two views show apart from the rest, and that does not fit well
             (`_weak`): a curled mouse's hind foot on a fore paw has 2.8 to 3.4, feet that were right up to 2.2.
         told_again: share of that uncertainty below which a limb that was seen from one side only is believed again,
-            as long as no more than two views show it (`_lingering`): an arm that went astray unseen is not put right by
-            outlines that barely hold it. A boxer's wrist was 75 to 115 mm off with 0.68 to 0.98 for six frames.
+            as long as no more than two views show it and it does not fit well (`_lingering`): an arm that went astray
+            unseen is not put right by outlines that barely hold it. A boxer's wrist was 75 to 115 mm off with 0.68 to
+            0.98 for six frames; arms that came back right fitted twice as well.
         ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
             fewer than two views show apart from the rest.
         search: unexplained and empty share of it, and residual, from which on it is looked for: as each view has it,
@@ -54,6 +56,7 @@ class Limits:
             limbs tell.
         fall: the same below what is usual in the recording. Right poses of one real mouse differ by 0.08, as its
             silhouettes do; turned round it falls by 0.02 to 0.16, which its head and tail tell (`_facing_told`).
+        leap: how far it may leave the path through the frames before and after (`tracking.limbs.leaps`).
     """
 
     doubt: float
@@ -69,10 +72,11 @@ class Limits:
     search: tuple[float, float]
     poor: float
     fall: float
+    leap: float
 
 
-PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 4.0, 0.6, 0.06, 0.10, (0.012, 12.0), POOR, FALL)
-RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, 2.4, 1.0, -0.20, 2.0, (0.03, 18.0), 0.70, 0.10)
+PEOPLE = Limits(0.012, 0.08, 12.0, 14.0, 10.0, 4.0, 4.0, 0.6, 0.06, 0.10, (0.012, 12.0), POOR, FALL, 15.0)
+RODENTS = Limits(0.05, 0.15, 24.0, 24.0, 20.0, 4.0, 2.4, 1.0, -0.20, 2.0, (0.03, 18.0), 0.70, 0.10, np.inf)
 TURN, NOD = 0.005, 0.015
 """Lead over itself rolled, or with its head nodded, in place, below which a rodent's roll or the pitch of its head is
 not known, in overlap. It is nodded further than it is rolled (`tracking.limbs.turned_in_place`)."""
@@ -146,6 +150,9 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     untold = (record.views < 1) | _unchecked(record)
     mark(hidden & ((lead < limits.hidden_ambiguous) | untold), Trust.DOUBTFUL, Reason.HIDDEN)
     mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    mark(_leapt(record, unit, limits) > 0, Trust.DOUBTFUL, Reason.JUMP)
+    if limits is not RODENTS:
+        mark(_mostly_contradicted(trust, reason)[:, None], Trust.DOUBTFUL, Reason.OUTLINE_OFF)
     mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.TURN_UNTOLD)  # last: where nothing else speaks against it
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
@@ -187,8 +194,31 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     weak = np.clip(np.nan_to_num(record.weak) / _weak(record, unit, limits) - 1.0, 0.0, 1.0)
     turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
     alone = 0.1 * _unchecked(record)
-    doubt = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone], axis=0)
-    return np.asarray(REACH * unit * doubt)
+    doubt = REACH * unit * np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone], axis=0)
+    if limits is not RODENTS:
+        wrong = _mostly_contradicted(*judge_limbs(record, unit=unit, limits=limits))
+        doubt[wrong] = np.maximum(doubt[wrong], doubt[wrong].mean(axis=1, keepdims=True))
+    return np.asarray(np.maximum(doubt, _leapt(record, unit, limits)))
+
+
+def _leapt(record: LimbRecord, unit: float, limits: Limits) -> Floats:
+    """(T, L) how far a limb leapt, mm, here or before and after a stretch that it spent elsewhere; 0 if it did not.
+
+    Half of what it came back by shows on either side of a leap, and any part of all of it may be the error.
+    """
+    leap = np.nan_to_num(record.leap)
+    leap = np.where(leap > limits.leap * unit, leap, 0.0)
+    return np.stack([with_stretches_between(own) for own in leap.T], axis=1)
+
+
+def _mostly_contradicted(trust: Ints, reason: Ints) -> Bools:
+    """(T,) frames in which silhouettes contradict the trunk and, with it, most of a person.
+
+    Size, lengths or the whole pose are wrong then, and a limb that seems right hangs on that: the wrist of a child
+    whose body came out a quarter too large was 114 mm off, and the arm alone was explained.
+    """
+    contradicted = (trust > 0) & np.isin(reason, CONTRADICTED)
+    return np.asarray(contradicted[:, 0] & (contradicted.mean(axis=1) > 0.5))
 
 
 def _unchecked(record: LimbRecord) -> Bools:
@@ -244,7 +274,7 @@ def _weak(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     rough = np.nan_to_num(record.residual) > 0.5 * limits.hidden_rough * unit
     limit = unit * np.where(few & rough, limits.few_weak, limits.weak)
     weak = np.nan_to_num(record.weak)
-    astray = _lingering(weak > limit, few & (weak > limits.told_again * limit))
+    astray = _lingering(weak > limit, few & rough & (weak > limits.told_again * limit))
     limit = np.where(astray, limits.told_again * limit, limit)
     if limits is not RODENTS:  # what is left is doubted by itself: doubt that lingered so easily would never end
         limit = limit * np.where(np.nan_to_num(record.views).max(axis=1, keepdims=True) < CHECKED, UNCHECKED, 1.0)

@@ -18,7 +18,7 @@ PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
     """Frames in which every limb is explained, seen and without a rival."""
     zeros = np.zeros((frames, limbs))
-    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(3 * (zeros + np.nan,)))
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(4 * (zeros + np.nan,)))
 
 
 def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
@@ -187,7 +187,7 @@ def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_an
     turned[:, :2] = 0.02
     lead = np.array([[np.nan, 0.1, 0.1], [np.nan, -0.03, -0.03], [np.nan, 0.1, 0.1], [np.nan, 0.1, 0.1]])
     unknown = empty + np.nan
-    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, unknown, unknown)
+    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, *(3 * (unknown,)))
     limb_trust, limb_reason = judge_limbs(record, unit=UNIT, limits=limits_of(names))
     assert limb_trust.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert limb_reason[1, 1] == Reason.AMBIGUOUS_LIMB
@@ -381,3 +381,33 @@ def test_an_animal_that_is_curled_up_and_may_be_rolled_is_doubted_as_a_whole() -
         turned[:, 0] = lead
         trust, _ = judge_limbs(LimbRecord(**record.rows() | {"turned": turned}), unit=UNIT, limits=RODENTS)
         assert (trust[:, 2] == int(Trust.DOUBTFUL)).all() == doubted
+
+
+def test_a_persons_limb_that_leaps_is_doubted_there_and_while_it_is_away() -> None:
+    leap = np.zeros((30, 2))
+    leap[[10, 11, 14, 15], 1] = 40.0
+    record = replace(good(30), leap=leap)
+    trust, reason = judge_limbs(record, unit=UNIT)
+    assert np.flatnonzero(trust[:, 1]).tolist() == list(range(10, 16)) and not trust[:, 0].any()
+    assert (reason[10:16, 1] == Reason.JUMP).all()
+    assert (limb_doubt(record, unit=UNIT)[10:16, 1] == 40.0).all()
+    assert not (judge_limbs(record, unit=UNIT, limits=RODENTS)[1] == Reason.JUMP).any()
+
+
+def test_a_limb_on_a_body_that_is_contradicted_for_the_most_part_is_not_believed() -> None:
+    for contradicted, wanted in ((4, 6), (3, 3)):
+        residual = np.full((3, 6), 6.0)
+        residual[1, :contradicted] = 20.0
+        record = replace(good(3, 6), residual=residual)
+        trust, _ = judge_limbs(record, unit=UNIT)
+        assert trust.sum(axis=1).tolist() == [0, wanted, 0]
+        assert (limb_doubt(record, unit=UNIT)[1, 5] > 20) == (wanted == 6)
+
+
+def test_a_limb_seen_from_one_side_is_believed_again_sooner_where_it_fits_well() -> None:
+    weak = np.full((4, 2), 1.0)
+    weak[:, 1] = 1.0, 5.0, 3.0, 1.0
+    for residual, wanted in ((7.0, [0, 1, 1, 0]), (3.0, [0, 1, 0, 0])):
+        record = replace(good(4), weak=weak, views=np.full((4, 2), 2.0), residual=np.full((4, 2), residual))
+        record.views[:, 0] = 4.0
+        assert judge_limbs(record, unit=UNIT)[0][:, 1].tolist() == wanted
