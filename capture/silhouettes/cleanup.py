@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Ints
+from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import SCALE
 from capture.silhouettes.runs import Runs, runs_of, runs_where
 
@@ -20,6 +21,7 @@ __all__ = [
     "Cleaning",
     "Holes",
     "clean_mask",
+    "clean_mask_and_holes",
     "fill_holes",
     "holes_between",
     "holes_of",
@@ -73,7 +75,13 @@ class Holes:
     def fill(self, mask: Bools, chosen: Bools) -> None:
         """Set the holes chosen (n,) in a mask (H, W), in place."""
         if chosen.any():
-            self.runs.drawn(self.runs.of_parts(self.part[chosen]), mask)
+            self.runs.drawn(self.parts(chosen), mask)
+
+    def parts(self, chosen: Bools) -> Bools:
+        """Return (parts,) which parts of the runs are the holes chosen (n,)."""
+        out = np.zeros(len(self.runs.areas), dtype=bool)
+        out[self.part[chosen]] = True
+        return out
 
     def only(self, chosen: Bools) -> Holes:
         """Return the holes chosen (n,) alone."""
@@ -97,45 +105,54 @@ def silhouette_and_holes(evidence: Bytes, cleaning: Cleaning, plain: Bytes | Non
 
 def clean_mask(mask: Bools, cleaning: Cleaning, plain: Bytes | None = None) -> Bools:
     """Return the parts of a mask (H, W) worth keeping, with small holes filled; ``plain``: as above."""
+    return clean_mask_and_holes(mask, cleaning, plain)[0]
+
+
+def clean_mask_and_holes(mask: Bools, cleaning: Cleaning, plain: Bytes | None = None) -> tuple[Bools, Holes]:
+    """Return a mask (H, W) as `clean_mask` does, and the holes that it has."""
     runs = runs_of(mask, diagonal=True)
-    return _cleaned(runs, runs.areas(), cleaning, plain)[0]
+    return _cleaned(runs, runs.areas, cleaning, plain)
 
 
 def _cleaned(runs: Runs, strong: Ints, cleaning: Cleaning, plain: Bytes | None) -> tuple[Bools, Holes]:
     """Return the parts worth keeping and their holes; ``strong``: (parts,) how many strong pixels each has."""
-    areas = runs.areas()
-    # One strong pixel may be noise; a strong part has several.
-    areas[strong < np.minimum(3, 0.5 * areas + 1)] = 0
-    if areas.max(initial=0) < cleaning.least_px:
+    areas, keep, small = _large_parts(runs.areas, strong, cleaning.least_px, cleaning.part_share)
+    if not keep.any():
         nothing = np.zeros(0, np.int64)
         return np.zeros(runs.shape, dtype=bool), Holes(runs, nothing, nothing)
-    keep = _worth_keeping(runs, areas, cleaning, plain)
-    chosen = keep[runs.part]
-    mask = runs.drawn(chosen)
-    holes = holes_between(runs, chosen)
-    small = holes.areas <= max(cleaning.least_px, cleaning.hole_share * float(areas[keep].sum()))
-    holes.fill(mask, small)
-    return mask, holes.only(~small)
+    if small.any():
+        keep = _with_near_parts(runs, int(areas.argmax()), keep, small, cleaning, plain)
+    mask = runs.drawn(keep)
+    holes = holes_between(runs, keep)
+    filled = holes.areas <= max(cleaning.least_px, cleaning.hole_share * float(areas[keep].sum()))
+    holes.fill(mask, filled)
+    return mask, holes.only(~filled)
 
 
-def _worth_keeping(runs: Runs, areas: Ints, cleaning: Cleaning, plain: Bytes | None) -> Bools:
-    """Return (parts,) which parts are large, near what is, or hang on to it across what looks like shade.
+@compiled
+def _large_parts(areas: Ints, strong: Ints, least: int, share: float) -> tuple[Ints, Bools, Bools]:
+    """Return (parts,) areas, 0 if not strong, which are large, and which are not but are no specks."""
+    out, largest = areas.copy(), 0
+    for n in range(len(areas)):
+        # One strong pixel may be noise; a strong part has several.
+        if strong[n] < min(3.0, 0.5 * areas[n] + 1.0):
+            out[n] = 0
+        largest = max(largest, out[n])
+    large = out >= max(float(least), share * largest)
+    return out, large, (out >= least) & ~large
 
-    ``areas``: (parts,) their pixels, 0 if not strong.
-    """
-    largest = int(areas.argmax())
-    keep = areas >= max(cleaning.least_px, cleaning.part_share * float(areas[largest]))
-    small = ~keep & (areas >= cleaning.least_px)
-    if not small.any():
-        return np.asarray(keep)
-    _, _, width, height = runs.rectangle(runs.part == largest)
+
+def _with_near_parts(
+    runs: Runs, largest: int, large: Bools, small: Bools, cleaning: Cleaning, plain: Bytes | None
+) -> Bools:
+    """Return (parts,) which parts are large, or small and near what is large, or hang on to it across shade."""
+    _, _, width, height = runs.rectangle(np.arange(len(large)) == largest)
     extent = float(max(width, height))
-    large = keep.copy()
-    keep |= small & _close_to(runs, large, cleaning.near_share * extent)
+    keep = large | (small & _close_to(runs, large, cleaning.near_share * extent))
     if plain is not None and (small & ~keep).any():
         low = np.uint8(min(255.0, cleaning.low * SCALE))
-        differs = runs_where(plain, low, runs.drawn(np.ones(len(runs.row), dtype=bool)))
-        reached = differs.drawn(differs.holding(runs.drawn(large[runs.part]))[differs.part])
+        differs = runs_where(plain, low, runs.drawn(runs.all()))
+        reached = differs.drawn(differs.holding(runs.drawn(large)))
         keep |= small & _close_to(runs, large, cleaning.hanging_share * extent) & runs.holding(reached)
     return np.asarray(keep)
 
@@ -144,8 +161,8 @@ def _close_to(runs: Runs, chosen: Bools, reach: float) -> Bools:
     """Return (parts,) which parts are within ``reach`` px of those chosen (parts,)."""
     if reach < 1:
         return chosen
-    body = runs.drawn(chosen[runs.part]).view(np.uint8)
-    x, y, w, h = runs.rectangle(chosen[runs.part])
+    body = runs.drawn(chosen).view(np.uint8)
+    x, y, w, h = runs.rectangle(chosen)
     room = int(reach) + 2
     window = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
     near = np.zeros(runs.shape, dtype=bool)
@@ -156,16 +173,16 @@ def _close_to(runs: Runs, chosen: Bools, reach: float) -> Bools:
 def holes_of(mask: Bools) -> Holes:
     """Return the holes of a mask (H, W)."""
     runs = runs_of(mask, diagonal=True)
-    return holes_between(runs, np.ones(len(runs.row), dtype=bool))
+    return holes_between(runs, runs.all())
 
 
 def holes_between(runs: Runs, chosen: Bools) -> Holes:
-    """Return the holes between the runs chosen (n,)."""
+    """Return the holes between the parts chosen (parts,)."""
     if not chosen.any():
         return Holes(runs, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    rest = runs.between(chosen)
-    inner = np.flatnonzero(rest.enclosed(runs.rectangle(chosen)))
-    return Holes(rest, inner, rest.areas()[inner])
+    rest, inner = runs.between(chosen)
+    part = np.flatnonzero(inner)
+    return Holes(rest, part, rest.areas[part])
 
 
 def fill_holes(mask: Bools, largest_px: float) -> Bools:

@@ -23,9 +23,9 @@ from capture.backgrounds.background import SCALE
 from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.mask_boxes import box_of
-from capture.silhouettes.cleanup import Cleaning, holes_between
+from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
-from capture.silhouettes.edges.half_way import half_way_edge
+from capture.silhouettes.edges.half_way import Corners, half_way_edge
 from capture.silhouettes.runs import Runs, runs_of, runs_where
 
 __all__ = ["Doubt", "doubt_of", "standing_out"]
@@ -47,6 +47,8 @@ _HOLE_PX = 3
 _LARGE_PX = 80
 #: Pixels along a window's rim that nothing may reach.
 _RIM_PX = 3
+#: What hangs together with a silhouette is looked for so much farther where it goes on, px.
+_GROWS_PX = 64
 #: Around what is asked the ratio's variation is measured, px.
 _AROUND_PX = 25
 #: In as many places, about.
@@ -80,15 +82,13 @@ class Doubt:
         """(h, w) what differs."""
         return np.asarray(self.plain >= self.low)
 
-    def around(self, mask: Bools) -> tuple[tuple[slice, slice], tuple[slice, slice]]:
-        """Return the part of the window that is needed to judge a mask (h, w) in it: in the window, in the image."""
-        x, y, w, h = box_of(mask)
-        rows = slice(max(0, y - _AROUND_PX), min(mask.shape[0], y + h + _AROUND_PX))
-        columns = slice(max(0, x - _AROUND_PX), min(mask.shape[1], x + w + _AROUND_PX))
-        top, left = self.window[0].start, self.window[1].start
-        return (rows, columns), (
-            slice(top + rows.start, top + rows.stop),
-            slice(left + columns.start, left + columns.stop),
+    def around(self, box: tuple[int, int, int, int]) -> Window:
+        """Return the part of the window that is needed to judge what lies in a box (left, top, width, height) of it."""
+        x, y, w, h = box
+        height, width = self.plain.shape
+        return (
+            slice(max(0, y - _AROUND_PX), min(height, y + h + _AROUND_PX)),
+            slice(max(0, x - _AROUND_PX), min(width, x + w + _AROUND_PX)),
         )
 
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
@@ -107,10 +107,12 @@ class Doubt:
         image = cv2.blur(self.image.astype(np.float32), (3, 3))
         return np.asarray((image / np.maximum(ground, np.float32(8.0))).reshape(self.image.shape), np.float32)
 
-    def whole(self, mask: Bools) -> Bools:
-        """Return (h, w) a silhouette in the window with what differs and hangs together with it."""
+    def whole(self, mask: Bools, holes: Holes) -> Bools:
+        """Return (h, w) a silhouette in the window with what differs and hangs together with it, and with its holes."""
         runs = runs_where(self.plain, self.low, mask)
-        return runs.drawn(runs.holding(mask)[runs.part])
+        out = runs.drawn(runs.holding(mask))
+        holes.fill(out, np.ones(len(holes.part), dtype=bool))
+        return out
 
 
 def doubt_of(
@@ -138,26 +140,35 @@ def doubt_of(
     low = np.uint8(min(255.0, cleaning.low * SCALE))
     frame = matched_channels(image, model.background)
     evidence = model.measuring(frame, light) if known is None else known
+    # What does not hang together with the silhouette may be anywhere in its room; what does is followed from there.
+    everywhere = apart or bool(model.states)
     for share in (_ROOM, _ROOM_CUT):
-        rows, columns = room = _around(box, share, mask.shape)
-        evidence = model.measured(frame, room, light, evidence)
-        own = mask[room]
-        runs = runs_where(evidence.plain[room], low, own)
-        found = runs.holding(own)[runs.part]
-        borders = (rows.start == 0, rows.stop == mask.shape[0], columns.start == 0, columns.stop == mask.shape[1])
-        cut = [border and reaches for border, reaches in zip(borders, _reaching(runs, found), strict=True)]
+        room = _around(box, share, mask.shape)
+        window = room if everywhere else _within(box, evidence.rectangle(), room)
+        while True:
+            evidence = model.measured(frame, window, light, evidence)
+            runs = runs_where(evidence.plain, low, mask, window)
+            found = runs.holding(mask, (window[0].start, window[1].start))
+            reaches = _reaching(runs, found)
+            larger = _grown(window, reaches, room)
+            if larger == window:
+                break
+            window = larger
+        cut = [at and reached for at, reached in zip(_at_border(window, mask.shape), reaches, strict=True)]
         if not any(cut) or room == _around(box, _ROOM_CUT, mask.shape):
             break
     beyond = _evidently(evidence.shaded, _place(room), np.uint16(9 * int(_high(low)) - 4)).view(np.bool_)
-    boxes = [runs.rectangle(found | (runs.areas() >= cleaning.least_px)[runs.part] if apart else found)]
+    chosen = found | (runs.areas >= cleaning.least_px) if apart else found
+    boxes = [_moved(runs.rectangle(chosen), window)]
     if beyond.any():
-        boxes.append(box_of(beyond))
-    needed = _needed(runs.shape, boxes, cut)
-    here = (
-        slice(rows.start + needed[0].start, rows.start + needed[0].stop),
-        slice(columns.start + needed[1].start, columns.start + needed[1].stop),
-    )
-    plain, beyond = evidence.plain[here].copy(), beyond[needed].copy()
+        boxes.append(_moved(box_of(beyond), room))
+    here = _needed(room, boxes, cut)
+    evidence = model.measured(frame, here, light, evidence)
+    rows, columns = here
+    plain = evidence.plain[here].copy()
+    beyond = beyond[rows.start - room[0].start : rows.stop - room[0].start][
+        :, columns.start - room[1].start : columns.stop - room[1].start
+    ].copy()
     for image_of in (plain, beyond):
         for rim, is_cut in zip(_rims(image_of), cut, strict=True):
             if not is_cut:
@@ -202,26 +213,63 @@ def _evidently(values: Bytes, place: tuple[int, int, int, int], least: np.uint16
 
 
 def _reaching(runs: Runs, chosen: Bools) -> tuple[bool, bool, bool, bool]:
-    """Return whether the runs chosen (n,) reach the upper, lower, left and right rim of their window."""
+    """Return whether the parts chosen (parts,) reach the upper, lower, left and right rim of their window."""
     height, width = runs.shape
     left, top, w, h = runs.rectangle(chosen)
     return top < _RIM_PX, top + h > height - _RIM_PX, left < _RIM_PX, left + w > width - _RIM_PX
 
 
-def _needed(
-    shape: tuple[int, int], boxes: Sequence[tuple[int, int, int, int]], cut: Sequence[bool]
-) -> tuple[slice, slice]:
-    """Return the part of a window (h, w) that is needed to judge what lies in boxes (left, top, width, height).
+def _within(box: tuple[int, int, int, int], known: Window, room: Window) -> Window:
+    """Return the rectangle of a box (left, top, width, height) and what is known already, in a room that holds it."""
+    x, y, w, h = box
+    rows, columns = room
+    if known[0].stop == 0:  # nothing is
+        return slice(y, y + h), slice(x, x + w)
+    return (
+        slice(max(rows.start, min(y, known[0].start)), min(rows.stop, max(y + h, known[0].stop))),
+        slice(max(columns.start, min(x, known[1].start)), min(columns.stop, max(x + w, known[1].stop))),
+    )
+
+
+def _grown(window: Window, reached: tuple[bool, bool, bool, bool], room: Window) -> Window:
+    """Return a window larger, in its room, on the sides (upper, lower, left, right) that are reached."""
+    up, down, left, right = (_GROWS_PX * side for side in reached)
+    rows, columns = window
+    return (
+        slice(max(room[0].start, rows.start - up), min(room[0].stop, rows.stop + down)),
+        slice(max(room[1].start, columns.start - left), min(room[1].stop, columns.stop + right)),
+    )
+
+
+def _at_border(window: Window, shape: tuple[int, ...]) -> tuple[bool, bool, bool, bool]:
+    """Return whether a window of an image (H, W) lies at its upper, lower, left and right border."""
+    rows, columns = window
+    return rows.start == 0, rows.stop == shape[0], columns.start == 0, columns.stop == shape[1]
+
+
+def _moved(box: tuple[int, int, int, int], window: Window) -> tuple[int, int, int, int]:
+    """Return where a box (left, top, width, height) of a window lies in the image."""
+    return box[0] + window[1].start, box[1] + window[0].start, box[2], box[3]
+
+
+def _needed(room: Window, boxes: Sequence[tuple[int, int, int, int]], cut: Sequence[bool]) -> Window:
+    """Return the part of a room that is needed to judge what lies in boxes (left, top, width, height) of the image.
 
     It reaches the sides (upper, lower, left, right) that ``cut`` it.
     """
-    height, width = shape
-    room = _AROUND_PX + _RIM_PX
+    rows, columns = room
+    around = _AROUND_PX + _RIM_PX
     top, bottom = min(y for _, y, _, _ in boxes), max(y + h for _, y, _, h in boxes)
     left, right = min(x for x, _, _, _ in boxes), max(x + w for x, _, w, _ in boxes)
     return (
-        slice(0 if cut[0] else max(0, top - room), height if cut[1] else min(height, bottom + room)),
-        slice(0 if cut[2] else max(0, left - room), width if cut[3] else min(width, right + room)),
+        slice(
+            rows.start if cut[0] else max(rows.start, top - around),
+            rows.stop if cut[1] else min(rows.stop, bottom + around),
+        ),
+        slice(
+            columns.start if cut[2] else max(columns.start, left - around),
+            columns.stop if cut[3] else min(columns.stop, right + around),
+        ),
     )
 
 
@@ -240,64 +288,85 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
 
     Both are of the doubt's window.
     """
-    asked = seen & ~mask
-    if not asked.any():
+    at = np.stack(np.divmod(np.flatnonzero(seen & ~mask), mask.shape[1]))
+    if at.shape[1] == 0:
         return mask
-    here, window = doubt.around(seen | mask)
-    own, asked, image = mask[here], asked[here], np.ascontiguousarray(doubt.image[here])
-    centre, gain = model.background.centre[window], doubt.light.astype(np.float32)
-    at = np.divmod(np.flatnonzero(asked), asked.shape[1])
+    rows, columns = here = doubt.around(_box_with(box_of(mask), at))
+    at -= np.array([[rows.start], [columns.start]])
+    corner, (top, left) = (rows.start, columns.start), (doubt.window[0].start, doubt.window[1].start)
+    corners = (corner, (top + rows.start, left + columns.start))
+    own = np.ascontiguousarray(mask[here])
+    covered = own.copy()
+    covered[at[0], at[1]] = True
     step = -(-max(own.shape) // _LARGE_PX)
-    ratio, error = _lighting(_ratios(image, centre, gain, step), own | asked, at, step)
+    ground, gain = model.background, doubt.light.astype(np.float32)
+    ratio, error = _lighting(_ratios(doubt.image, ground.centre, gain, step, own.shape, corners), covered, at, step)
     found = own.copy()
-    grounds = (centre, model.background.spread[window], gain)
-    found[at] = _differs(image, *grounds, *at, ratio, error) > _STANDS_OUT**2
+    away = _differs(doubt.image, (ground.centre, ground.spread, gain), at, ratio, error, corners)
+    found[at[0], at[1]] = away > _STANDS_OUT**2
     found = _without_specks(found, own, max(Cleaning.least_px, Cleaning.hole_share * float(np.count_nonzero(own))))
-    x, y, w, h = box_of(found & ~own)
+    x, y, w, h = box_of(found, without=own)
     if w == 0:
         return mask
     # Only what is new has an edge to be found.
-    rows, columns = slice(max(0, y - _EDGE_PX), y + h + _EDGE_PX), slice(max(0, x - _EDGE_PX), x + w + _EDGE_PX)
-    near = found[rows, columns], image[rows, columns], centre[rows, columns]
+    near = slice(max(0, y - _EDGE_PX), y + h + _EDGE_PX), slice(max(0, x - _EDGE_PX), x + w + _EDGE_PX)
+    moved = tuple((row + near[0].start, column + near[1].start) for row, column in corners)
     out = mask.copy()
-    out[here][rows, columns] |= half_way_edge(*near, doubt.light, own[rows, columns])
+    out[here][near] |= half_way_edge(
+        np.ascontiguousarray(found[near]), doubt.image, ground.centre, doubt.light, own[near], (moved[0], moved[1])
+    )
     return out
 
 
-def _lighting(ratio: Singles, covered: Bools, at: tuple[NDArray[np.intp], ...], step: int) -> tuple[Singles, Singles]:
-    """Return (n, C) the ratio that the ground is lit by at pixels under what is covered, and its error.
+def _box_with(box: tuple[int, int, int, int], at: Ints) -> tuple[int, int, int, int]:
+    """Return a box (left, top, width, height; none if it has no width) grown to hold pixels (2, n)."""
+    x, y, w, h = box
+    (top, left), (bottom, right) = at.min(axis=1).tolist(), at.max(axis=1).tolist()
+    if w > 0:
+        top, left, bottom, right = min(top, y), min(left, x), max(bottom, y + h - 1), max(right, x + w - 1)
+    return left, top, right + 1 - left, bottom + 1 - top
+
+
+def _lighting(ratio: Singles, covered: Bools, at: Ints, step: int) -> tuple[Singles, Singles]:
+    """Return (n, C) the ratio that the ground is lit by at pixels (2, n) under what is covered, and its error.
 
     Light is smooth: ``ratio`` is that of every ``step``-th pixel along both axes.
     """
     free = _lit(ratio, cv2.dilate(covered.view(np.uint8), disc(_BETWEEN_PX)), step)
-    at = tuple(one // step for one in at)
+    cells = tuple(at // step)
     if not free.any():
-        return np.ones_like(ratio[at]), np.ones_like(ratio[at])
+        return np.ones_like(ratio[cells]), np.ones_like(ratio[cells])
     covered = covered[::step, ::step]
     near = cv2.distanceTransform((~covered).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5) < _AROUND_PX / step
     variation = variation_of(ratio, free, near, step, _ENOUGH)
     distance = np.float32(step) * cv2.distanceTransform((~free).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
-    return filled(ratio, free)[at], spread_at(distance[at], variation)
+    return filled(ratio, free)[cells], spread_at(distance[cells], variation)
 
 
 @compiled
-def _ratios(image: Bytes, centre: Singles, gain: Singles, step: int) -> Singles:
-    """Return (h, w, C) image over ground of every ``step``-th pixel along both axes, each the mean of nine pixels."""
-    height, width, channels = image.shape
+def _ratios(
+    image: Bytes, centre: Singles, gain: Singles, step: int, shape: tuple[int, int], corners: Corners
+) -> Singles:
+    """Return (h, w, C) image over ground of every ``step``-th pixel along both axes, each the mean of nine pixels.
+
+    Of a part of that ``shape`` which begins at the corners (row, column) of image and ground.
+    """
+    (height, width), channels = shape, image.shape[2]
+    (top, left), (first, start) = corners
     out = np.empty((-(-height // step), -(-width // step), channels), np.float32)
     for row in range(out.shape[0]):
         for column in range(out.shape[1]):
             for c in range(channels):
                 now, then = np.float32(0.0), np.float32(0.0)
                 for dy in range(-1, 2):
-                    # Beyond the picture it is as mirrored at its outermost pixels.
+                    # Beyond the part it is as mirrored at its outermost pixels.
                     y = abs(row * step + dy)
                     y = y if y < height else max(0, 2 * height - 2 - y)
                     for dx in range(-1, 2):
                         x = abs(column * step + dx)
                         x = x if x < width else max(0, 2 * width - 2 - x)
-                        now += np.float32(image[y, x, c])
-                        then += centre[y, x, c]
+                        now += np.float32(image[top + y, left + x, c])
+                        then += centre[first + y, start + x, c]
                 ground = then * gain[c] / np.float32(9.0)
                 out[row, column, c] = now / np.float32(9.0) / max(ground, np.float32(8.0))
     return out
@@ -319,23 +388,24 @@ def _lit(ratio: Singles, covered: Bytes, step: int) -> Bools:
 
 @compiled
 def _differs(
-    image: Bytes,
-    centre: Singles,
-    spread: Singles,
-    gain: Singles,
-    rows: Ints,
-    columns: Ints,
-    ratio: Singles,
-    error: Singles,
+    image: Bytes, grounds: tuple[Singles, Singles, Singles], at: Ints, ratio: Singles, error: Singles, corners: Corners
 ) -> Singles:
-    """Return (n,) the mean square by which pixels differ from ground lit by ratios (n, C), in units of their error."""
+    """Return (n,) the mean square by which pixels differ from ground lit by ratios (n, C), in units of their error.
+
+    ``grounds``: its brightness, spread and light. Pixels (2, n) are counted from the corners of image and ground.
+    """
+    centre, spread, gain = grounds
+    (top, left), (first, start) = corners
     count, channels = ratio.shape
     out = np.empty(count, np.float32)
     for n in range(count):
-        y, x, total = rows[n], columns[n], np.float32(0.0)
+        y, x, total = at[0, n], at[1, n], np.float32(0.0)
         for c in range(channels):
-            ground = centre[y, x, c] * gain[c]
-            away, sigma = np.float32(image[y, x, c]) - ratio[n, c] * ground, spread[y, x, c]
+            ground = centre[first + y, start + x, c] * gain[c]
+            away, sigma = (
+                np.float32(image[top + y, left + x, c]) - ratio[n, c] * ground,
+                spread[first + y, start + x, c],
+            )
             unsure = (error[n, c] + np.float32(_RATIO_ERROR)) * ground
             total += away * away / (sigma * sigma + unsure * unsure)
         out[n] = total / np.float32(channels)
@@ -348,7 +418,7 @@ def _without_specks(mask: Bools, body: Bools, least_px: float) -> Bools:
     Holes that are as small are filled.
     """
     runs = runs_of(mask, diagonal=True)
-    chosen = (runs.holding(body) | (runs.areas() >= least_px))[runs.part]
+    chosen = runs.holding(body) | (runs.areas >= least_px)
     out, holes = runs.drawn(chosen), holes_between(runs, chosen)
     holes.fill(out, holes.areas <= least_px)
     return out

@@ -17,7 +17,7 @@ from capture.silhouettes.cleanup import Cleaning, holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
 
-__all__ = ["enclosed", "without_gaps"]
+__all__ = ["without_gaps"]
 
 #: Gaps up to twice this share of the silhouette's size (root of its area) are narrow.
 _NARROW = 0.07
@@ -25,14 +25,6 @@ _NARROW = 0.07
 _COVERED, _DIFFERING = 0.9, 0.5
 #: A bite has the silhouette along this share of its rim.
 _HELD = 0.55
-
-
-def enclosed(mask: Bools) -> Bools:
-    """Return (h, w) the holes of a mask."""
-    out = np.zeros_like(mask)
-    holes = holes_of(mask)
-    holes.fill(out, np.ones(len(holes.part), dtype=bool))
-    return out
 
 
 def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: PlateModel) -> Bools:

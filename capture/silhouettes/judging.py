@@ -16,11 +16,11 @@ from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import Background
 from capture.mask_boxes import box_of
 from capture.recordings.masks import MaskFlag
-from capture.silhouettes.cleanup import clean_mask
+from capture.silhouettes.cleanup import Holes, clean_mask_and_holes, holes_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
 from capture.silhouettes.edges.hats import thin_structures
-from capture.silhouettes.gaps import enclosed, without_gaps
+from capture.silhouettes.gaps import without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
@@ -61,13 +61,12 @@ def own_margin(model: Model, shape: tuple[int, ...]) -> int:
     return round(SITTING_MARGIN * max(shape)) if isinstance(model, SittingModel) else 0
 
 
-def mask_flags(mask: Bools, window: tuple[slice, slice] = np.s_[:, :]) -> int:
+def mask_flags(mask: Bools, window: tuple[slice, slice] | None = None) -> int:
     """Return what a mask says by itself; ``window``: rows and columns that hold all of it."""
     height, width = mask.shape
-    x, y, w, h = box_of(mask[window])
+    x, y, w, h = box_of(mask, window)
     if w == 0:
         return int(MaskFlag.EMPTY)
-    x, y = x + (window[1].start or 0), y + (window[0].start or 0)
     if (w, h) == (width, height) and mask.all():
         return int(MaskFlag.FULL)
     touches = min(x, y) < 2 or x + w > width - 2 or y + h > height - 2
@@ -166,6 +165,7 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
     chosen = [isinstance(model, CameraModel) and isinstance(model.model, _DIFFERENCES) for model in known.models]
     if not any(chosen):
         return scene, np.array(chosen)
+    holes: list[Holes | None] = [None] * len(views.masks)
     for _ in range(_CONFIRMED):
         seen = confirmed(views.masks, views.rig, known.floor, views.side, scene)
         lost = 0.0
@@ -174,23 +174,23 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
                 before = int(np.count_nonzero(views.masks[index]))
                 doubt = views.doubts[index]
                 plain = doubt.plain if doubt is not None and model.name == "plate" else None
-                views.masks[index] = clean_mask(mask, model.cleaning, plain)
+                views.masks[index], holes[index] = clean_mask_and_holes(mask, model.cleaning, plain)
                 lost = max(lost, 1.0 - int(np.count_nonzero(views.masks[index])) / max(1, before))
         if lost < _LOST:
             break
     if known.floor is not None:
-        scene = _restore(views, known.models, known.floor, scene)
+        scene = _restore(views, known.models, known.floor, holes)
     return scene, np.array(chosen)
 
 
-def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, scene: Scene) -> Scene:
+def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, holes: Sequence[Holes | None]) -> Scene:
     """Give back what looks like shade and what is missing from the middle, where the other views have it, in place.
 
-    Returns the scene of all that differs.
+    ``holes``: of the masks, None where they are not known. Returns the scene of all that differs.
     """
     wide = []
-    for doubt, mask in zip(views.doubts, views.masks, strict=True):
-        wide.append(mask if doubt is None else doubt.whole(mask) | enclosed(mask))
+    for doubt, mask, known in zip(views.doubts, views.masks, holes, strict=True):
+        wide.append(mask if doubt is None else doubt.whole(mask, known or holes_of(mask)))
     scene = Scene.of(wide, views.rig, views.frames)
     # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
     filmed = [isinstance(model, CameraModel) and model.name == "plate" for model in models]

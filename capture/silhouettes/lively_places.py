@@ -25,7 +25,7 @@ _TILE_PX = 16
 _ROOM = 2
 _GROWS_PX = 32
 #: If the rectangles hold more than this share of the image, all of it is measured at once.
-_MOST = 0.5
+_MOST = 0.8
 #: Rounding must not hide a pixel.
 _SAFE = 0.99
 

@@ -162,8 +162,9 @@ class CameraModel:
         found, holes = silhouette_and_holes(moving, self.cleaning, plain)
         if model.shadow_floor < 1.0:
             self._fill_false_shadows(found, holes, here, (image, model, light, known))
-        picture, ground = matched_channels(image, model.background)[here], model.background.centre[here]
-        mask[here] = half_way_edge(found, picture, ground, light)
+        corner = (here[0].start, here[1].start)
+        picture, ground = matched_channels(image, model.background), model.background.centre
+        mask[here] = half_way_edge(found, picture, ground, light, corners=(corner, corner))
         return mask, known
 
     def _fill_false_shadows(
@@ -181,11 +182,11 @@ class CameraModel:
         if len(asked) == 0:
             return
         image, model, light, known = seen
-        x, y, w, h = holes.runs.rectangle(np.ones(len(holes.runs.row), dtype=bool))
+        x, y, w, h = holes.runs.rectangle(holes.runs.all())
         top, left = window[0].start + y, window[1].start + x
         _, plain = model.both_in(image, (slice(top, top + h), slice(left, left + w)), light, known)
         for n in asked.tolist():
-            inside = holes.runs.drawn(holes.runs.part == holes.part[n])
+            inside = holes.runs.drawn(np.arange(len(holes.runs.areas)) == holes.part[n])
             if np.median(plain[inside[y : y + h, x : x + w]]) >= self.cleaning.high * SCALE:
                 mask |= inside
 

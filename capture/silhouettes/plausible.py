@@ -58,7 +58,7 @@ def mask_figures(path: Path | str) -> MaskFigures:
         for index, name in enumerate(names):
             for place, frame in enumerate(frames):
                 mask = masks_in(file, name, frame)[0]
-                parts = runs_of(mask, diagonal=True).areas()
+                parts = runs_of(mask, diagonal=True).areas
                 sides = mask[0].any(), mask[-1].any(), mask[:, 0].any(), mask[:, -1].any()
                 rows[index, place] = mask.mean(), np.count_nonzero(parts > _PIECE * parts.sum()), sum(sides)
     share, pieces, sides = np.median(rows, axis=1).T

@@ -7,6 +7,7 @@ runs, and no image of labels is made. What lies between some runs follows from t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from calibration.foundation.compiled import compiled
 
 __all__ = ["Runs", "runs_of", "runs_where"]
 
+Window: TypeAlias = tuple[slice, slice]
 #: Words of eight pixels that are looked at at a time.
 _WORDS = 8
 
@@ -25,23 +27,14 @@ class Runs:
 
     Attributes:
         shape: (H, W) of the mask.
-        row: (n,) row of each run.
-        start: (n,) its first column.
-        stop: (n,) the column after its last.
-        part: (n,) which connected part it belongs to; parts are numbered in the order of their first runs.
-        parts: how many there are.
+        table: (4, n) row of each run, its first column, the column after its last, and which connected part it belongs
+            to; parts are numbered in the order of their first runs.
+        areas: (parts,) the pixels of each part.
     """
 
     shape: tuple[int, int]
-    row: Ints
-    start: Ints
-    stop: Ints
-    part: Ints
-    parts: int
-
-    def areas(self) -> Ints:
-        """Return (parts,) the pixels of each part."""
-        return _areas(self.start, self.stop, self.part, self.parts)
+    table: Ints
+    areas: Ints
 
     def counts(self, mask: Bools) -> Ints:
         """Return (parts,) how many pixels of each part are set in another mask (H, W)."""
@@ -50,108 +43,103 @@ class Runs:
 
     def counts_from(self, values: Bytes, low: np.uint8) -> Ints:
         """Return (parts,) how many pixels of each part have a value (H, W) of ``low`` at least."""
-        return _counts(np.ascontiguousarray(values), low, self.row, self.start, self.stop, self.part, self.parts)
+        return _counts(np.ascontiguousarray(values), low, self.table, len(self.areas))
 
-    def holding(self, mask: Bools) -> Bools:
-        """Return (parts,) which parts have some pixel of another mask (H, W)."""
-        return _holding(
-            np.ascontiguousarray(mask).view(np.uint8), self.row, self.start, self.stop, self.part, self.parts
-        )
+    def holding(self, mask: Bools, corner: tuple[int, int] = (0, 0)) -> Bools:
+        """Return (parts,) which parts have some pixel of another mask (H, W).
+
+        ``corner``: row and column in that mask at which the runs' own begins, if it is of a larger image.
+        """
+        return _holding(np.ascontiguousarray(mask).view(np.uint8), corner, self.table, len(self.areas))
+
+    def all(self) -> Bools:
+        """Return (parts,) the choice of all parts."""
+        return np.ones(len(self.areas), dtype=bool)
 
     def rectangle(self, chosen: Bools) -> tuple[int, int, int, int]:
-        """Return left, top, width and height of the runs chosen (n,), one at least."""
-        left, top, right, bottom = _rectangle(self.row, self.start, self.stop, chosen)
+        """Return left, top, width and height of the parts chosen (parts,), one at least."""
+        left, top, right, bottom = _rectangle(self.table, chosen)
         return left, top, right - left, bottom - top
 
     def drawn(self, chosen: Bools, out: Bools | None = None) -> Bools:
-        """Return (H, W) the pixels of the runs chosen (n,), set in ``out`` where one is given."""
+        """Return (H, W) the pixels of the parts chosen (parts,), set in ``out`` where one is given."""
         image = np.zeros(self.shape, dtype=bool) if out is None else out
-        _draw(self.row, self.start, self.stop, chosen, image)
+        _draw(self.table, chosen, image)
         return image
 
-    def of_parts(self, parts: Ints) -> Bools:
-        """Return (n,) which runs belong to some parts (m,)."""
-        chosen = np.zeros(self.parts, dtype=bool)
-        chosen[parts] = True
-        return np.asarray(chosen[self.part])
+    def between(self, chosen: Bools) -> tuple[Runs, Bools]:
+        """Return the runs of what is not set in the rectangle of the parts chosen (parts,), one at least.
 
-    def between(self, chosen: Bools) -> Runs:
-        """Return the runs of what is not set in the rectangle of the runs chosen (n,), one at least.
-
-        Their parts do not hang together in corners.
+        Their parts do not hang together in corners. Also (parts,) which of them do not touch the rectangle's rim.
         """
-        rectangle = _rectangle(self.row, self.start, self.stop, chosen)
-        row, start, stop = _between(self.row, self.start, self.stop, chosen, rectangle)
-        part, parts = _joined(row, start, stop, 0)
-        return Runs(self.shape, row, start, stop, part, parts)
-
-    def enclosed(self, rectangle: tuple[int, int, int, int]) -> Bools:
-        """Return (parts,) which parts do not touch the rim of a rectangle (left, top, width, height)."""
-        left, top, width, height = rectangle
-        inner = np.ones(self.parts, dtype=bool)
-        at_rim = (self.row == top) | (self.row == top + height - 1) | (self.start == left) | (self.stop == left + width)
-        inner[self.part[at_rim]] = False
-        return inner
+        table, areas, inner = _between(self.table, chosen)
+        return Runs(self.shape, table, areas), inner
 
 
-def runs_of(mask: Bools, *, diagonal: bool, of: bool = True) -> Runs:
-    """Return the runs of the pixels ``of`` one kind of a mask (H, W), set or not.
+_NOTHING = np.zeros((0, 0), np.uint8)
 
-    ``diagonal``: whether pixels that meet in a corner hang together.
-    """
+
+def runs_of(mask: Bools, *, diagonal: bool) -> Runs:
+    """Return the runs of the set pixels of a mask (H, W); ``diagonal``: pixels that meet in a corner hang together."""
     height, width = mask.shape
-    row, start, stop = _found(np.ascontiguousarray(mask).view(np.uint8), int(of))
-    part, parts = _joined(row, start, stop, int(diagonal))
-    return Runs((height, width), row, start, stop, part, parts)
+    table, areas = _found(np.ascontiguousarray(mask).view(np.uint8), int(diagonal))
+    return Runs((height, width), table, areas)
 
 
-def runs_where(values: Bytes, low: np.uint8, own: Bools | None = None) -> Runs:
+def runs_where(values: Bytes, low: np.uint8, own: Bools | None = None, window: Window | None = None) -> Runs:
     """Return the runs of the pixels (H, W) whose value is ``low`` at least, or that are set in ``own``.
 
-    Pixels that meet in a corner hang together.
+    Pixels that meet in a corner hang together. ``window``: rows and columns alone that are looked at, and counted from.
     """
     height, width = values.shape
-    values = np.ascontiguousarray(values)
-    also = values if own is None else np.ascontiguousarray(own).view(np.uint8)
-    row, start, stop = _found(_set_where(values, low, also, low if own is None else np.uint8(1)), 1)
-    part, parts = _joined(row, start, stop, 1)
-    return Runs((height, width), row, start, stop, part, parts)
+    place = (0, height, 0, width)
+    if window is not None:
+        place = (window[0].start, window[0].stop, window[1].start, window[1].stop)
+    also = _NOTHING if own is None else np.ascontiguousarray(own).view(np.uint8)
+    table, areas = _found_where(np.ascontiguousarray(values), low, also, place)
+    return Runs((place[1] - place[0], place[3] - place[2]), table, areas)
 
 
 @compiled
-def _set_where(values: Bytes, low: np.uint8, own: Bytes, least: np.uint8) -> Bytes:
-    """Return (H, W) 1 where a value is ``low`` at least, or the other one ``least``, else 0."""
-    out = np.empty(values.shape, np.uint8)
-    one, other, flat = values.ravel(), own.ravel(), out.ravel()
-    for n in range(len(flat)):
-        flat[n] = np.uint8((one[n] >= low) | (other[n] >= least))
-    return out
+def _found_where(values: Bytes, low: np.uint8, own: Bytes, place: tuple[int, int, int, int]) -> tuple[Ints, Ints]:
+    """Return runs and areas of parts of what is ``low`` at least or set in ``own``, if that has a size."""
+    top, bottom, left, right = place
+    mask = np.empty((bottom - top, right - left), np.uint8)
+    for y in range(bottom - top):
+        one, out = values[top + y, left:right], mask[y]
+        if own.size == 0:
+            for x in range(len(out)):
+                out[x] = np.uint8(one[x] >= low)
+        else:
+            other = own[top + y, left:right]
+            for x in range(len(out)):
+                out[x] = np.uint8(one[x] >= low) | other[x]
+    return _found(mask, 1)
 
 
 @compiled
-def _found(mask: Bytes, kind: int) -> tuple[Ints, Ints, Ints]:
-    """Return row, first column and the column after the last of all runs of 0 or 1 in a mask (H, W)."""
+def _found(mask: Bytes, reach: int) -> tuple[Ints, Ints]:
+    """Return the runs (4, n) of a mask (H, W) of 0 and 1 and the areas of their parts, as `Runs` has them."""
     height, width = mask.shape
-    turns = _turns(mask.ravel(), kind)
+    turns = _turns(mask.ravel())
     # Rows lie one after the other: a run that goes on in the next row is several.
-    most = len(turns) // 2 + height
-    row, start, stop, count = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), 0
+    table, count = np.empty((4, len(turns) // 2 + height), np.int64), 0
     for k in range(0, len(turns), 2):
         first, last = turns[k], turns[k + 1]
         y = first // width
         while first < last:
             end = min(last, (y + 1) * width)
-            row[count], start[count], stop[count] = y, first - y * width, end - y * width
+            table[0, count], table[1, count], table[2, count] = y, first - y * width, end - y * width
             first, y, count = end, y + 1, count + 1
-    return row[:count].copy(), start[:count].copy(), stop[:count].copy()
+    return _joined(table, count, reach)
 
 
 @compiled
-def _turns(line: Bytes, kind: int) -> Ints:
-    """Return where runs of one kind in a line (n,) of 0 and 1 start and stop in turn."""
+def _turns(line: Bytes) -> Ints:
+    """Return where runs of 1 in a line (n,) of 0 and 1 start and stop in turn."""
     ones, places = np.uint64(0x0101010101010101), np.uint64(0x0001020304050607)
     turns, n = np.empty(4096, np.int64), 0
-    same = np.uint64(0) if kind == 1 else ones  # eight pixels of what lies here
+    same = np.uint64(0)  # eight pixels of what lies here
     side = 8 * _WORDS
     whole = len(line) // side * side
     words = line[:whole].view(np.uint64).reshape((-1, _WORDS))
@@ -173,7 +161,7 @@ def _turns(line: Bytes, kind: int) -> Ints:
     if n + side + 1 > len(turns):
         turns = np.concatenate((turns, np.empty_like(turns)))
     for x in range(whole, len(line)):
-        if (line[x] == kind) == (n % 2 == 0):
+        if (line[x] == 1) == (n % 2 == 0):
             turns[n] = x
             n += 1
     if n % 2 == 1:
@@ -183,10 +171,14 @@ def _turns(line: Bytes, kind: int) -> Ints:
 
 
 @compiled
-def _joined(row: Ints, start: Ints, stop: Ints, reach: int) -> tuple[Ints, int]:
-    """Return the part of each run and the number of parts: runs of neighbouring rows that meet within ``reach``."""
-    count = len(row)
-    parent = np.arange(count, dtype=np.int64)
+def _joined(room: Ints, count: int, reach: int) -> tuple[Ints, Ints]:
+    """Return the first ``count`` runs of a table (4, most) with their parts, and the areas (parts,) of these.
+
+    Runs of neighbouring rows that meet within ``reach`` hang together.
+    """
+    table = room[:, :count].copy()
+    row, start, stop, part = table[0], table[1], table[2], table[3]
+    parent = np.arange(count)
     above = 0
     for n in range(count):
         while row[above] < row[n] - 1 or (row[above] == row[n] - 1 and stop[above] + reach <= start[n]):
@@ -196,8 +188,7 @@ def _joined(row: Ints, start: Ints, stop: Ints, reach: int) -> tuple[Ints, int]:
             a, b = _root(parent, n), _root(parent, other)
             parent[max(a, b)] = min(a, b)
             other += 1
-    parts = 0
-    part = np.empty(count, np.int64)
+    areas, parts = np.zeros(count, np.int64), 0
     for n in range(count):
         root = _root(parent, n)
         if root == n:
@@ -205,7 +196,8 @@ def _joined(row: Ints, start: Ints, stop: Ints, reach: int) -> tuple[Ints, int]:
             parts += 1
         else:
             part[n] = part[root]  # the root of a part is its first run, which has its number by now
-    return part, parts
+        areas[part[n]] += stop[n] - start[n]
+    return table, areas[:parts].copy()
 
 
 @compiled
@@ -217,72 +209,69 @@ def _root(parent: Ints, n: int) -> int:
 
 
 @compiled
-def _areas(start: Ints, stop: Ints, part: Ints, parts: int) -> Ints:
+def _counts(values: Bytes, low: np.uint8, table: Ints, parts: int) -> Ints:
     out = np.zeros(parts, np.int64)
-    for n in range(len(part)):
-        out[part[n]] += stop[n] - start[n]
-    return out
-
-
-@compiled
-def _counts(values: Bytes, low: np.uint8, row: Ints, start: Ints, stop: Ints, part: Ints, parts: int) -> Ints:
-    out = np.zeros(parts, np.int64)
-    for n in range(len(row)):
-        line, count = values[row[n], start[n] : stop[n]], np.int32(0)
+    for n in range(table.shape[1]):
+        line, count = values[table[0, n], table[1, n] : table[2, n]], np.int32(0)
         for x in range(len(line)):
             count += np.int32(line[x] >= low)
-        out[part[n]] += count
+        out[table[3, n]] += count
     return out
 
 
 @compiled
-def _holding(mask: Bytes, row: Ints, start: Ints, stop: Ints, part: Ints, parts: int) -> Bools:
+def _holding(mask: Bytes, corner: tuple[int, int], table: Ints, parts: int) -> Bools:
+    top, left = corner
     out = np.zeros(parts, np.bool_)
-    for n in range(len(row)):
-        if not out[part[n]]:
-            line, some = mask[row[n], start[n] : stop[n]], np.uint8(0)
+    for n in range(table.shape[1]):
+        if not out[table[3, n]]:
+            line, some = mask[top + table[0, n], left + table[1, n] : left + table[2, n]], np.uint8(0)
             for x in range(len(line)):
                 some |= line[x]
-            out[part[n]] = some != 0
+            out[table[3, n]] = some != 0
     return out
 
 
 @compiled
-def _rectangle(row: Ints, start: Ints, stop: Ints, chosen: Bools) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of the runs chosen, the last two excluded."""
+def _rectangle(table: Ints, chosen: Bools) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of the parts chosen, the last two excluded."""
     left, right, top, bottom = 1 << 62, -1, 1 << 62, -1
-    for n in range(len(row)):
-        if chosen[n]:
-            left, right = min(left, int(start[n])), max(right, int(stop[n]))
-            top, bottom = min(top, int(row[n])), max(bottom, int(row[n]) + 1)
+    for n in range(table.shape[1]):
+        if chosen[table[3, n]]:
+            left, right = min(left, int(table[1, n])), max(right, int(table[2, n]))
+            top, bottom = min(top, int(table[0, n])), max(bottom, int(table[0, n]) + 1)
     return left, top, right, bottom
 
 
 @compiled
-def _between(
-    row: Ints, start: Ints, stop: Ints, chosen: Bools, rectangle: tuple[int, int, int, int]
-) -> tuple[Ints, Ints, Ints]:
-    """Return row, first column and the column after the last of what lies between the runs chosen in a rectangle."""
-    left, top, right, bottom = rectangle
-    most = len(row) + bottom - top
-    out, count, n = np.empty((3, most), np.int64), 0, 0
+def _between(table: Ints, chosen: Bools) -> tuple[Ints, Ints, Bools]:
+    """Return runs and areas of parts of what lies between the parts chosen in their rectangle, and which are inner."""
+    left, top, right, bottom = _rectangle(table, chosen)
+    count, n = 0, 0
+    out = np.empty((4, table.shape[1] + bottom - top), np.int64)
     for y in range(top, bottom):
         at = left
-        while n < len(row) and row[n] <= y:
-            if row[n] == y and chosen[n]:
-                if start[n] > at:
-                    out[0, count], out[1, count], out[2, count] = y, at, start[n]
+        while n < table.shape[1] and table[0, n] <= y:
+            if table[0, n] == y and chosen[table[3, n]]:
+                if table[1, n] > at:
+                    out[0, count], out[1, count], out[2, count] = y, at, table[1, n]
                     count += 1
-                at = stop[n]
+                at = table[2, n]
             n += 1
         if at < right:
             out[0, count], out[1, count], out[2, count] = y, at, right
             count += 1
-    return out[0, :count].copy(), out[1, :count].copy(), out[2, :count].copy()
+    rest, areas = _joined(out, count, 0)
+    inner = np.ones(len(areas), np.bool_)
+    for k in range(count):
+        y, first, last = rest[0, k], rest[1, k], rest[2, k]
+        if y in (top, bottom - 1) or first == left or last == right:
+            inner[rest[3, k]] = False
+    return rest, areas, inner
 
 
 @compiled
-def _draw(row: Ints, start: Ints, stop: Ints, chosen: Bools, out: Bools) -> None:
-    for n in range(len(row)):
-        if chosen[n]:
-            out[row[n], start[n] : stop[n]] = True
+def _draw(table: Ints, chosen: Bools, out: Bools) -> None:
+    for n in range(table.shape[1]):
+        if chosen[table[3, n]]:
+            out[table[0, n], table[1, n] : table[2, n]] = True

@@ -364,5 +364,5 @@ def _segment_chunk(stream: Iterator[Bytes | None], model: Model, masks: Bools, *
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
         known = doubts[offset]
-        flags[offset] = mask_flags(masks[offset], np.s_[:, :] if known is None else known.window)
+        flags[offset] = mask_flags(masks[offset], None if known is None else known.window)
     return Share(masks, flags, cuts, images, doubts)

@@ -43,7 +43,8 @@ def seen_above(
     """
     known = scene or Scene.of(wide, rig)
     sights = Sights(wide, known, larger_by(_SLACK, wide, side))
-    seen, inside = [np.zeros_like(mask) for mask in masks], [np.zeros_like(mask) for mask in masks]
+    # Memory of zeros that nobody looks at costs nothing.
+    seen, inside = ([np.zeros(mask.shape, dtype=bool) for mask in masks] for _ in range(2))
     if len(sights.used) < 3:
         return seen, inside
     wanted = [True] * len(masks) if through is None else through

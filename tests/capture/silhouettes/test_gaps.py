@@ -6,13 +6,13 @@ import numpy as np
 
 from capture.backgrounds.background import Background
 from capture.silhouettes import Cleaning
+from capture.silhouettes.cleanup import fill_holes
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, doubt_of
-from capture.silhouettes.gaps import enclosed, without_gaps
+from capture.silhouettes.gaps import without_gaps
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
-from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.restoration import seen_above
 from tests.capture.silhouettes.test_real_footage import RADIUS, RIG, ball
 
@@ -44,7 +44,7 @@ def scene(*, hole: float) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, Dou
 
 
 def closed(masks: list[np.ndarray], doubt: Doubt, model: PlateModel, floor: Floor) -> np.ndarray:
-    wide = [mask | enclosed(mask) for mask in masks]
+    wide = [fill_holes(mask, np.inf).copy() for mask in masks]
     wide[0][doubt.window] |= doubt.wide
     inside = seen_above(masks, wide, RIG, floor)[1]
     out, none = masks[0].copy(), np.zeros_like(masks[0][doubt.window])
@@ -80,6 +80,6 @@ def test_before_a_filmed_empty_scene_gaps_that_look_like_faint_shade_stay() -> N
     for name in ("moving", "plate"):
         views = _CloseViews.of(masks, [doubt, *(None for _ in masks[1:])], RIG)
         models = [CameraModel(name, model, Cleaning(), grey=True) for _ in masks]
-        _restore(views, models, Floor(-1.0, 1, 8.0), Scene.of(views.masks, views.rig))
+        _restore(views, models, Floor(-1.0, 1, 8.0), [None] * len(masks))
         regained[name] = float(views.masks[0][patch[doubt.window]].mean())
     assert regained["moving"] > 0.95 and regained["plate"] < 0.3

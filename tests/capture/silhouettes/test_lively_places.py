@@ -57,7 +57,7 @@ def test_a_rectangle_grows_as_long_as_something_goes_on(rng: np.random.Generator
     rows, columns = evidence.rectangle()
     assert 0 < rows.start < 170 and columns.start < 150 and 520 < columns.stop < 700
     whole = model.measuring(image, light)
-    measure_around([(slice(0, 700), slice(0, 600))], 4.0 * SCALE, whole)
+    measure_around([(slice(0, 700), slice(0, 900))], 4.0 * SCALE, whole)
     assert whole.measured_px() == SHAPE[0] * SHAPE[1]  # most of the image: all of it at once
     np.testing.assert_array_equal(whole.shaded, model.evidence_in(image, None, light))
     even = np.full((*SHAPE, 1), 130, np.uint8)

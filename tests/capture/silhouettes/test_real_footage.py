@@ -20,6 +20,7 @@ from capture.hull import overlap
 from capture.hull.bounds import Box
 from capture.recordings.recording import load_recording, save_recording
 from capture.silhouettes import Cleaning
+from capture.silhouettes.cleanup import holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of, standing_out
 from capture.silhouettes.edges.half_way import half_way_edge
@@ -138,7 +139,7 @@ def test_a_part_that_stands_out_of_its_surroundings_is_given_back_and_smooth_sha
     doubt = doubt_of(image[:, :, 0], first, model, Cleaning())
     assert doubt is not None
     assert doubt.plain.shape == first.shape
-    wide = doubt.whole(first)
+    wide = doubt.whole(first, holes_of(first))
     assert wide[ear].mean() > 0.9 and wide[95:105, 60:100].mean() > 0.9  # so does shade
     asked = wide & ~first & ((rows < 40) | ((rows > 84) & (rows < 100) & (abs(columns - 80) < 20)))
     found = standing_out(doubt, first, asked, model)

@@ -55,6 +55,10 @@ def test_the_rim_is_dropped_as_written_plainly(channels: int, rng: np.random.Gen
     some = half_way_edge(fat, image, ground, light, settled)
     assert (some[settled] == fat[settled]).all()
     np.testing.assert_array_equal(some[:, 95:], mended[:, 95:])
+    part = (slice(20, 80), slice(15, 110))  # of larger images the same as of that part of them
+    wanted = half_way_edge(fat[part].copy(), image[part], ground[part], light)
+    found = half_way_edge(fat[part].copy(), image, ground[10:], light, corners=((20, 15), (10, 15)))
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
@@ -64,7 +68,11 @@ def test_light_is_the_ratio_of_means_of_nine_pixels(step: int, rng: np.random.Ge
     gain = np.array([0.9, 1.0, 1.1], np.float32)
     smooth = [cv2.blur(one.astype(np.float64), (3, 3))[::step, ::step] for one in (image, centre * gain)]
     wanted = smooth[0] / np.maximum(smooth[1], 8.0)
-    np.testing.assert_allclose(_ratios(image, centre, gain, step), wanted, rtol=1e-5)
+    whole = _ratios(image, centre, gain, step, (20, 31), ((0, 0), (0, 0)))
+    np.testing.assert_allclose(whole, wanted, rtol=1e-5)
+    part = _ratios(image[2:].copy(), centre, gain, step, (9, 12), ((1, 4), (3, 4)))
+    alone = _ratios(image[3:12, 4:16].copy(), centre[3:12, 4:16].copy(), gain, step, (9, 12), ((0, 0), (0, 0)))
+    np.testing.assert_array_equal(part, alone)
 
 
 def test_the_window_of_a_doubt_holds_what_differs_and_what_judges_it(rng: np.random.Generator) -> None:
@@ -81,6 +89,32 @@ def test_the_window_of_a_doubt_holds_what_differs_and_what_judges_it(rng: np.ran
     assert columns.start <= 200 - _AROUND_PX and columns.stop >= 250 + _AROUND_PX
     assert rows.stop - rows.start < 110 and columns.stop - columns.start < 120
     assert doubt.wide[216 - rows.start, 245 - columns.start]
+
+
+def test_what_hangs_together_with_a_silhouette_is_followed_as_far_as_its_room(rng: np.random.Generator) -> None:
+    model, _ = scene(rng, 1)
+    image = np.clip(model.background.centre, 0, 255).astype(np.uint8)
+    mask = np.zeros(SHAPE, dtype=bool)
+    mask[180:300, 200:230] = True
+    image[mask] = 20
+    image[215:218, 230:330] = np.uint8(0.8 * image[215:218, 230:330])  # a long shade, beyond what was looked at first
+    image[190:193, 300:330] = 20  # evident, and apart from it
+    places = (slice(170, 310), slice(190, 240)), (slice(180, 200), slice(290, 340))
+    light = model.light(image)
+    known = model.measuring(image, light)
+    for place in places:
+        known.measure(place)
+    doubts = [
+        doubt_of(image, mask, model, Cleaning(), light, apart=False, known=one)
+        for one in (known, None, model.measured(image, (slice(0, SHAPE[0]), slice(0, SHAPE[1])), light))
+    ]
+    for doubt in doubts:
+        assert doubt is not None and doubts[2] is not None
+        assert doubt.wide[216 - doubt.window[0].start, 325 - doubt.window[1].start]
+    assert doubts[0].window == doubts[2].window
+    np.testing.assert_array_equal(doubts[0].plain, doubts[2].plain)
+    np.testing.assert_array_equal(doubts[0].beyond, doubts[2].beyond)
+    assert doubts[0].beyond[191 - doubts[0].window[0].start, 315 - doubts[0].window[1].start]
 
 
 def test_specks_do_not_widen_the_window_of_a_doubt(rng: np.random.Generator) -> None:
@@ -123,7 +157,11 @@ def test_pixels_differ_by_units_of_their_error(channels: int, rng: np.random.Gen
     ground = centre[at] * gain
     power = np.square(spread[at]) + np.square((error + 0.03) * ground)
     wanted = (np.square(image[at] - ratio * ground) / power).mean(axis=1)
-    np.testing.assert_allclose(_differs(image, centre, spread, gain, *at, ratio, error), wanted, rtol=1e-4)
+    places = np.stack(at)
+    for above, left in ((0, 0), (3, 2)):  # of larger images, from their corners on
+        grounds = (*(np.pad(one, ((above, 0), (left, 0), (0, 0))) for one in (centre, spread)), gain)
+        found = _differs(image, grounds, places, ratio, error, ((0, 0), (above, left)))
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)
 
 
 @pytest.mark.parametrize("step", [1, 6])

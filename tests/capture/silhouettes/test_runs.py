@@ -20,15 +20,15 @@ def test_parts_are_those_of_the_label_image(rng: np.random.Generator, diagonal: 
             mask.view(np.uint8), connectivity=8 if diagonal else 4
         )
         runs = runs_of(mask, diagonal=diagonal)
-        assert runs.parts == count - 1
-        number = labels[runs.row, runs.start]  # OpenCV's number of each run's part
-        assert len(np.unique(np.stack([number, runs.part]), axis=1).T) == runs.parts
-        for part in range(runs.parts):
-            chosen = runs.part == part
-            of = number[chosen][0]
+        assert len(runs.areas) == count - 1
+        row, start, _, of_run = runs.table
+        number = labels[row, start]  # OpenCV's number of each run's part
+        assert len(np.unique(np.stack([number, of_run]), axis=1).T) == len(runs.areas)
+        for part in range(len(runs.areas)):
+            chosen = np.arange(len(runs.areas)) == part
+            of = number[of_run == part][0]
             assert np.array_equal(runs.drawn(chosen), labels == of)
-            assert np.array_equal(runs.of_parts(np.array([part])), chosen)
-            assert runs.areas()[part] == stats[of, cv2.CC_STAT_AREA]
+            assert runs.areas[part] == stats[of, cv2.CC_STAT_AREA]
             assert runs.counts(other)[part] == np.count_nonzero(other[labels == of])
             assert runs.rectangle(chosen) == tuple(stats[of, :4])
 
@@ -45,14 +45,18 @@ def test_holes_are_filled_by_size_and_bays_are_not() -> None:
 
 
 @pytest.mark.parametrize("shape", [(16, 64), (20, 57), (3, 5), (700, 40)])
-def test_runs_of_what_is_not_set_are_those_of_the_opposite(rng: np.random.Generator, shape: tuple[int, int]) -> None:
+def test_runs_between_others_are_those_of_the_opposite(rng: np.random.Generator, shape: tuple[int, int]) -> None:
     mask = cv2.blur(rng.random(shape), (5, 3)) > 0.5  # runs longer than the eight pixels that are looked at at a time
-    mask[shape[0] // 2] = True
+    mask[shape[0] // 2] = mask[0, 0] = mask[-1, -1] = True
     wanted = runs_of(np.ascontiguousarray(~mask), diagonal=False)
-    found = runs_of(mask, diagonal=False, of=False)
-    assert found.parts == wanted.parts and np.array_equal(found.drawn(found.part >= 0), ~mask)
-    for name in ("row", "start", "stop", "part"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    runs = runs_of(mask, diagonal=True)
+    found, inner = runs.between(runs.all())
+    np.testing.assert_array_equal(found.drawn(found.all()), ~mask)
+    np.testing.assert_array_equal(found.table, wanted.table)
+    np.testing.assert_array_equal(found.areas, wanted.areas)
+    rim = np.ones(shape, dtype=bool)
+    rim[1:-1, 1:-1] = False
+    np.testing.assert_array_equal(inner, ~wanted.holding(rim))
 
 
 @pytest.mark.parametrize("shape", [(16, 64), (20, 57), (3, 5), (70, 200)])
@@ -63,10 +67,14 @@ def test_runs_where_a_value_is_high_or_a_mask_is_set(rng: np.random.Generator, s
         ((values >= 200) | own, runs_where(values, np.uint8(200), own)),
     ):
         wanted = runs_of(mask, diagonal=True)
-        for name in ("row", "start", "stop", "part"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(found.table, wanted.table)
         np.testing.assert_array_equal(found.counts_from(values, np.uint8(230)), wanted.counts(values >= 230))
         np.testing.assert_array_equal(found.holding(own), wanted.counts(own) > 0)
+    part = (slice(1, shape[0] - 1), slice(1, shape[1]))
+    here = runs_where(values, np.uint8(200), own, part)
+    wanted = runs_of(((values >= 200) | own)[part], diagonal=True)
+    np.testing.assert_array_equal(here.table, wanted.table)
+    np.testing.assert_array_equal(here.holding(own, (1, 1)), wanted.counts(own[part]) > 0)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.9, 1.0])
@@ -83,3 +91,6 @@ def test_holes_are_the_background_that_no_border_touches(rng: np.random.Generato
     np.testing.assert_array_equal(filled, mask | np.isin(labels, inner))
     for part in (mask, mask[5:, 10:]):
         assert box_of(part) == tuple(cv2.boundingRect(np.ascontiguousarray(part).view(np.uint8)))
+    assert box_of(mask, (slice(4, 30), slice(9, 50))) == box_of(mask)
+    other = rng.random(mask.shape) < 0.9
+    assert box_of(mask, without=other) == box_of(mask & ~other)
