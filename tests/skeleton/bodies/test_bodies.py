@@ -146,3 +146,13 @@ def test_lengths_are_near_published_models(
         prefix = "" if body == "rat" else "mouse__"
         theirs = float(np.linalg.norm(sum(places[prefix + name] for name in chain)))
         assert ours == pytest.approx(theirs, rel=0.25), joint
+
+
+def test_a_person_may_crouch_with_the_knees_apart() -> None:
+    body = load_body("human")
+    crouched = body.rest()
+    for side, out in (("left", 1.0), ("right", -1.0)):
+        # The thigh lifted by 115 degrees, spread by 45 and turned outwards by 30.
+        crouched[0, body.columns(f"{side}_hip")] = np.radians([45.0 * out, -115.0, 30.0 * out])
+        crouched[0, body.columns(f"{side}_knee")] = np.radians(155.0)
+    assert body.limit_violation(crouched).angle.max() == 0
