@@ -22,7 +22,7 @@ from tracking.appearance.ground import extent
 from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import limbs_of
-from tracking.observations.contours import observe
+from tracking.observations.contours import Observation
 from tracking.observations.rasteriser import fill_triangles
 from tracking.quads.oriented_quads import QuadPose
 
@@ -78,10 +78,9 @@ class Teacher:
         limb = limb if pale is None else limb | pale
         self._limbs = np.ascontiguousarray(self._faces[limb[self._faces].all(axis=1)])
 
-    def without(self, cameras: Sequence[int], masks: Sequence[Bools], pose: QuadPose, latent: Floats) -> QuadPose:
-        """Return the pose that the other cameras' silhouettes (H, W) ask for; the given one where too few see it."""
-        used = ~np.isin(np.arange(len(masks)), cameras)
-        others = observe(list(masks), used=used)
+    def without(self, cameras: Sequence[int], seen: Observation, pose: QuadPose, latent: Floats) -> QuadPose:
+        """Return the pose that the other cameras' silhouettes ask for; the given one where too few see it."""
+        others = seen.without(cameras)
         if others.seen < 2:
             return pose
         return self._solver.fit(others, pose, latent, latent_steps=False, last_steps=3).pose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cv2
@@ -35,6 +36,12 @@ class View:
     area: int
     box: tuple[int, int, int, int]
 
+    @classmethod
+    def empty(cls, size: tuple[int, int]) -> View:
+        """Return the view of a camera that saw nothing, by its image's width and height."""
+        none = np.zeros((0, 2))
+        return cls(np.zeros((0, 0), np.uint8), size, none, none, 0, (0, 0, 0, 0))
+
 
 @dataclass(frozen=True, eq=False)
 class Observation:
@@ -54,6 +61,11 @@ class Observation:
     def seen(self) -> int:
         """Number of cameras with a silhouette."""
         return sum(len(view.points) > 0 for view in self.views)
+
+    def without(self, cameras: Sequence[int]) -> Observation:
+        """Return what the other cameras saw."""
+        views = enumerate(self.views)
+        return replace(self, views=tuple(View.empty(one.size) if k in cameras else one for k, one in views))
 
     def with_surface(self, surface: Surface | None) -> Observation:
         """Return the same silhouettes with the frame's hull or mesh."""
@@ -90,8 +102,7 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     """
     filled = np.ascontiguousarray(mask).view(np.uint8)
     height, width = filled.shape
-    none = np.zeros((0, 2))
-    nothing = View(filled[:0, :0], (width, height), none, none, 0, (0, 0, 0, 0))
+    nothing = View.empty((width, height))
     column, row, across, down = cv2.boundingRect(filled)
     inside = filled[row : row + down, column : column + across].copy()
     area = int(np.count_nonzero(inside))

@@ -1,4 +1,4 @@
-"""What the tracker returns: a whole sequence, frame by frame and limb by limb."""
+"""What the tracker returns: a sequence as followed, and in the end a whole one, frame by frame and limb by limb."""
 
 from __future__ import annotations
 
@@ -13,7 +13,24 @@ from tracking.fitting.solver import FrameFit
 from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.trust import Reason, Trust
 
-__all__ = ["Track"]
+__all__ = ["Course", "Track"]
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A sequence followed from its start both ways, before it is looked at as a whole.
+
+    Attributes:
+        fits: one a frame, None where fewer than two cameras see anything.
+        first: frame it started at.
+        lead: by how much the start beat what is clearly different; 1 where it was given.
+        rival: another fit of that frame that is hardly worse.
+    """
+
+    fits: tuple[FrameFit | None, ...]
+    first: int
+    lead: float
+    rival: FrameFit | None = None
 
 
 @dataclass(frozen=True, eq=False)

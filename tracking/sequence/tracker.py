@@ -31,7 +31,7 @@ from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_
 from tracking.sequence.rivals import follow_across_jumps, follow_rival
 from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.steadying import steady
-from tracking.sequence.track import Track
+from tracking.sequence.track import Course, Track
 from tracking.sequence.trust import AMBIGUOUS, judge_track
 from tracking.terms.points import PointTerm
 
@@ -74,7 +74,7 @@ class Tracker:
         texture: FeatureTracks | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Track:
-        """Track a sequence.
+        """Track a sequence: `follow` and `finish` on the same silhouettes.
 
         Args:
             observe: gives the silhouettes of a frame; may be asked for any frame more than once.
@@ -90,35 +90,99 @@ class Tracker:
         Raises:
             InputError: no frame has a silhouette in two cameras.
         """
-        # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
-        # itself on a busy machine; the compiled kernels use the cores.
-        with threadpool_limits(limits=1, user_api="blas"):
-            return self._track(observe, frames, start, guess, others or {}, rival, texture, on_progress)
+        course = self.follow(
+            observe, frames, start=start, guess=guess, others=others, rival=rival, on_progress=on_progress
+        )
+        return self.finish(observe, course, texture=texture)
 
-    def _track(
+    def follow(
         self,
         observe: Callable[[int], Observation],
         frames: int,
-        start: int | None,
-        guess: tuple[QuadPose, Floats] | None,
-        others: Mapping[int, tuple[QuadPose, Floats]],
-        rival: FrameFit | None,
-        texture: FeatureTracks | None,
-        on_progress: Callable[[int, int], None] | None,
+        *,
+        start: int | None = None,
+        guess: tuple[QuadPose, Floats] | None = None,
+        others: Mapping[int, tuple[QuadPose, Floats]] | None = None,
+        rival: FrameFit | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Course:
+        """Find the subject and follow it both ways; what it is given is told in `track`."""
+        # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
+        # itself on a busy machine; the compiled kernels use the cores.
+        with threadpool_limits(limits=1, user_api="blas"):
+            fits: list[FrameFit | None] = [None] * frames
+            self._weigh_points(observe, frames)
+            if guess is not None and start is not None:
+                first, lead = start, 1.0
+                fits[start] = self._from_guess(observe(start), guess)
+            else:
+                first, lead, rival = self._start(observe, frames, start, fits)
+            if self.settings.restarts and (found := fits[first]) is not None:
+                fits[first] = self.limbs.mended(observe(first), found)
+            self._both_ways(observe, fits, first, on_progress)
+            if self.settings.restarts:
+                lead = min(lead, self._look_again(observe, fits, first, lead))
+                self._compare(observe, fits, others or {})
+            return Course(tuple(fits), first, lead, rival)
+
+    def fit_again(
+        self,
+        observe: Callable[[int], Observation],
+        course: Course,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Course:
+        """Fit every frame of a course to other silhouettes, from where it is: limbs that were found stay found."""
+
+        def again(frame: int, fit: FrameFit | None) -> FrameFit | None:
+            seen = observe(frame)
+            if fit is None or seen.seen < 2:
+                return None
+            return self.solver.fit(seen, fit.pose, fit.latent, latent_steps=False, warm=True)
+
+        fits = []
+        with threadpool_limits(limits=1, user_api="blas"):
+            for frame, fit in enumerate(course.fits):
+                fits.append(again(frame, fit))
+                if on_progress is not None:
+                    on_progress(frame + 1, len(course.fits))
+            return replace(course, fits=tuple(fits), rival=again(course.first, course.rival))
+
+    def finish(
+        self, observe: Callable[[int], Observation], course: Course, *, texture: FeatureTracks | None = None
     ) -> Track:
-        fits: list[FrameFit | None] = [None] * frames
-        if self.solver.points is not None:
+        """Look again at what the silhouettes contradict, lay all frames together, and judge them."""
+        fits, first, lead = list(course.fits), course.first, course.lead
+        with threadpool_limits(limits=1, user_api="blas"):
+            if self.settings.restarts:
+                tried: set[tuple[int, FrameFit]] = set()
+                for _ in range(self.settings.repair_sweeps):
+                    if not self._repair(observe, fits, tried):
+                        break
+                follow_across_jumps(self.solver, observe, fits)
+                if course.rival is not None and fits[first] is not None:
+                    lead = abs(follow_rival(self.solver, observe, fits, first, course.rival))
+            if self.solver.points is not None:
+                observe = self._place_points(self.solver.points, observe, fits)
+            marks = NO_MARKS if texture is None else texture
+            steady(self.solver, self._centres, observe, fits, marks, self.settings)
+            return self._collect(observe, fits, first, lead)
+
+    def _weigh_points(self, observe: Callable[[int], Observation], frames: int) -> None:
+        """Take the say from names of marked points that are mostly wrong."""
+        term = self.solver.points
+        if term is not None:
             some = [observe(int(frame)).sightings for frame in np.unique(np.linspace(0, frames - 1, SOME).astype(int))]
-            term = self.solver.points
             term.place(without_wrong(term.points, [seen for seen in some if seen is not None]))
-        if guess is not None and start is not None:
-            first, lead = start, 1.0
-            fits[start] = self._from_guess(observe(start), guess)
-        else:
-            first, lead, rival = self._start(observe, frames, start, fits)
-        if self.settings.restarts and (found := fits[first]) is not None:
-            fits[first] = self.limbs.mended(observe(first), found)
-        done = 1
+
+    def _both_ways(
+        self,
+        observe: Callable[[int], Observation],
+        fits: list[FrameFit | None],
+        first: int,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Fit frame after frame from the first one, onwards and back."""
+        frames, done = len(fits), 1
         for way in (1, -1):
             self.limbs.forget()
             before: FrameFit | None = None
@@ -138,21 +202,6 @@ class Tracker:
                 if on_progress is not None:
                     on_progress(done, frames)
                 frame += way
-        if self.settings.restarts:
-            lead = min(lead, self._look_again(observe, fits, first, lead))
-            self._compare(observe, fits, others)
-            tried: set[tuple[int, FrameFit]] = set()
-            for _ in range(self.settings.repair_sweeps):
-                if not self._repair(observe, fits, tried):
-                    break
-            follow_across_jumps(self.solver, observe, fits)
-            if rival is not None and fits[first] is not None:
-                lead = abs(follow_rival(self.solver, observe, fits, first, rival))
-        if self.solver.points is not None:
-            observe = self._place_points(self.solver.points, observe, fits)
-        marks = NO_MARKS if texture is None else texture
-        steady(self.solver, self._centres, observe, fits, marks, self.settings)
-        return self._collect(observe, fits, first, lead)
 
     def _start(
         self, observe: Callable[[int], Observation], frames: int, start: int | None, fits: list[FrameFit | None]

@@ -18,6 +18,7 @@ from tracking.appearance.held_views import Verdict, agreement_of_view, judged
 from tracking.appearance.redrawing import redrawn
 from tracking.appearance.witnesses import Lesson, Seen, Teacher, Witnesses, lesson
 from tracking.fitting.solver import FrameSolver
+from tracking.observations.contours import observe
 from vivarig.jobs.footage_images import image_at
 
 __all__ = ["KnownOutlines", "Masks", "Redrawing", "learn_outlines"]
@@ -92,7 +93,7 @@ class Redrawing:
             left_out: camera that no fit may use, and whose silhouette stays.
         """
         drawn = []
-        witnesses = self._known.beside(frame)
+        witnesses, outlines = self._known.beside(frame), observe(list(masks))
         for camera, (image, mask, ground) in enumerate(zip(images, masks, self._known.ground, strict=True)):
             witness = witnesses[camera]
             if camera == left_out or image is None or ground is None or witness is None or not mask.any():
@@ -100,7 +101,7 @@ class Redrawing:
                 continue
             without = [camera] if left_out is None else [camera, left_out]
             seen = Seen(View(image, mask, ground))
-            pose = self._teacher.without(without, masks, at.pose, at.latent)
+            pose = self._teacher.without(without, outlines, at.pose, at.latent)
             drawn.append(redrawn(mask, seen, witness, self._teacher.drawn(pose, camera, seen.window)))
         return drawn
 
@@ -151,18 +152,19 @@ def _learnt(
     teacher = Teacher(solver, rig)
     grounds: list[Bytes | None] = []
     lessons: list[list[Lesson | None]] = []
+    outlines = [observe(list(views)) for views in masks]
     for camera in range(len(rig)):
         shown = [(image[camera], mask[camera]) for image, mask in zip(images, masks, strict=True)]
         full = [(image, mask) for image, mask in shown if image is not None and mask.any()]
         ground = ground_of([image for image, _ in full], [mask for _, mask in full]) if len(full) >= FEWEST else None
         grounds.append(ground)
         told: list[Lesson | None] = []
-        for one, (image, mask), all_masks in zip(at, shown, masks, strict=True):
+        for one, (image, mask), all_views in zip(at, shown, outlines, strict=True):
             if ground is None or image is None or not mask.any():
                 told.append(None)
                 continue
             seen = Seen(View(image, mask, ground))
-            pose = teacher.without([camera], all_masks, one.pose, one.latent)
+            pose = teacher.without([camera], all_views, one.pose, one.latent)
             told.append(lesson(seen, teacher.drawn(pose, camera, seen.window)))
         lessons.append(told)
     witnesses = []

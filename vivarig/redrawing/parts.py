@@ -15,8 +15,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks, MaskFlag, create_masks
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
-from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.track import Track
+from tracking.fitting.solver import FrameFit
 from vivarig.jobs.footage_images import image_at, images_of
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.redrawing.learning import Masks, Redrawing
@@ -49,19 +48,19 @@ def draw_part(
     footage: Sequence[Footage],
     masks: Masks,
     rig: Rig,
-    track: Track,
+    fits: Sequence[FrameFit | None],
     at: Span,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Draw the silhouettes of the frames ``at`` again by their track; those that are not tracked stay as they are."""
+    """Draw the silhouettes of the frames ``at`` again by their fits; those that have none stay as they are."""
     names = tuple(rig.names)
     streams = zip(*(images_of(one, at.first, at.stop) for one in footage), strict=True)
     with written_masks(path, rig, at) as write:
         for row, images in enumerate(streams):
             seen = masks(names, at.first + row)
-            if np.isfinite(track.centres[row]).all():
-                pose = QuadPose(track.rotations[row], track.centres[row])
-                here = Found(at.first + row, pose, track.latent[row], np.nan)
+            fit = fits[row]
+            if fit is not None:
+                here = Found(at.first + row, fit.pose, fit.latent, np.nan)
                 seen = redrawing.views(here.frame, images, seen, here)
             write(row, seen)
             on_progress(row + 1, len(at))

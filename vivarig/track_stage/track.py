@@ -23,7 +23,7 @@ from tracking.observations.feature_tracks import FeatureTracks, follow
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.rivals import stays_better
 from tracking.sequence.settings import TrackerSettings
-from tracking.sequence.track import Track
+from tracking.sequence.track import Course, Track
 from tracking.sequence.track_file import open_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
@@ -72,67 +72,76 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
     wide = _wide(job, span)
     rig = rig_of(job)
     prepared: Prepared = job.prepared("track")
-    draws = prepared.outlines is not None and prepared.outlines.helps
-    passes = in_passes(on_progress, len(span), (1 if prepared.things else 0) + (3 if draws else 1))
+    outlines = prepared.outlines if prepared.outlines is not None and prepared.outlines.helps else None
+    passes = in_passes(on_progress, len(span), (1 if prepared.things else 0) + (1 if outlines is None else 3))
     if prepared.things:
         with PartMasks(job) as masks:
             clear_part(redrawn_file(job, span), prepared.things, cameras_of(job, rig), masks, rig, wide, passes[0])
         passes = passes[1:]
     with part_masks(job, span, wide) as masks:
-        look = Looks(masks, rig, marked_points(job), hull=job.options(TrackOptions).data != DATA[0])
+        look = _looks(job, masks, rig)
         start = _start(job, span, look)
         if start is None:
             return  # nothing to track here: the part leaves no file
-        frame, known = start
         subject, solver = part_solver(job, rig)
         tracker = _tracker(options, solver, rig)
-        rival: FrameFit | None = None
-        if known is not None and known.lead < AMBIGUOUS and solver.posture is not None:
-            # Hardly told from its rivals with the built-in body: one that is built like the subject may tell it.
-            fit, rival = tracker.sought_again(look(frame), (known.pose, known.latent))
-            known = replace(known, pose=fit.pose, latent=fit.latent, lead=1.0, agreement=fit.agreement)
-        others = {
-            one.frame - wide.first: (one.pose, one.latent)
-            for one in prepared.found
-            if wide.first <= one.frame < wide.stop and one.frame != frame
-        }
-        guess = None if known is None else (known.pose, known.latent)
-        track = tracker.track(
-            lambda row: look(wide.first + row),
-            len(wide),
-            start=frame - wide.first,
-            guess=guess,
-            others=others,
-            rival=rival,
-            texture=_texture(job, masks, rig, wide),
-            on_progress=passes[0],
-        )
-        if draws and prepared.outlines is not None:
-            redrawing = Redrawing(prepared.outlines, solver, rig)
-            draw_part(redrawn_file(job, span), redrawing, cameras_of(job, rig), masks, rig, track, wide, passes[1])
+        course, lead = _followed(job, tracker, look, wide, start, passes[0])
+        if outlines is None:
+            track = _finished(job, tracker, course, look, masks, wide)
+        else:
+            redrawing, footage = Redrawing(outlines, solver, rig), cameras_of(job, rig)
+            draw_part(redrawn_file(job, span), redrawing, footage, masks, rig, course.fits, wide, passes[1])
     with part_masks(job, span, wide) as masks:
-        lead = track.lead if known is None or rival is not None else known.lead
-        if draws:
-            track = _once_more(job, track, masks, rig, wide, frame - wide.first, passes[2])
-        track = _with_feet(job, replace(track, lead=lead), masks, solver, rig, wide)
+        if outlines is not None:
+            # What was found on the way is found; what the new silhouettes contradict is looked for on them alone.
+            look = _looks(job, masks, rig)
+            course = tracker.fit_again(lambda row: look(wide.first + row), course, passes[2])
+            track = _finished(job, tracker, course, look, masks, wide)
+        track = track if lead is None else replace(track, lead=lead)
+        track = _with_feet(job, track, masks, solver, rig, wide)
     _write(job, job.path("track", "track", span), track, subject, solver)
 
 
-def _once_more(
-    job: Job, track: Track, masks: Masks, rig: Rig, wide: Span, start: int, on_progress: Callable[[int, int], None]
-) -> Track:
-    """Return the track of a part on silhouettes that were drawn again, from where it was in the frame to start at."""
-    options = job.options(TrackOptions)
-    look = Looks(masks, rig, marked_points(job), hull=options.data != DATA[0])
-    guess = (QuadPose(track.rotations[start], track.centres[start]), track.latent[start])
-    return _tracker(options, part_solver(job, rig)[1], rig).track(
+def _followed(
+    job: Job,
+    tracker: Tracker,
+    look: Look,
+    wide: Span,
+    start: tuple[int, Found | None],
+    on_progress: Callable[[int, int], None],
+) -> tuple[Course, float | None]:
+    """Follow the subject through a part; return that, and how sure the start is where that was known before."""
+    frame, known = start
+    rival: FrameFit | None = None
+    if known is not None and known.lead < AMBIGUOUS and tracker.solver.posture is not None:
+        # Hardly told from its rivals with the built-in body: one that is built like the subject may tell it.
+        fit, rival = tracker.sought_again(look(frame), (known.pose, known.latent))
+        known = replace(known, pose=fit.pose, latent=fit.latent, lead=1.0, agreement=fit.agreement)
+    others = {
+        one.frame - wide.first: (one.pose, one.latent)
+        for one in job.prepared("track").found
+        if wide.first <= one.frame < wide.stop and one.frame != frame
+    }
+    course = tracker.follow(
         lambda row: look(wide.first + row),
         len(wide),
-        start=start,
-        guess=guess if np.isfinite(track.centres[start]).all() else None,
-        texture=_texture(job, masks, rig, wide),
+        start=frame - wide.first,
+        guess=None if known is None else (known.pose, known.latent),
+        others=others,
+        rival=rival,
         on_progress=on_progress,
     )
+    return course, None if known is None or rival is not None else known.lead
+
+
+def _finished(job: Job, tracker: Tracker, course: Course, look: Look, masks: Masks, wide: Span) -> Track:
+    """Return the track of a part that was followed."""
+    texture = _texture(job, masks, rig_of(job), wide)
+    return tracker.finish(lambda row: look(wide.first + row), course, texture=texture)
+
+
+def _looks(job: Job, masks: Masks, rig: Rig) -> Looks:
+    return Looks(masks, rig, marked_points(job), hull=job.options(TrackOptions).data != DATA[0])
 
 
 def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
@@ -176,7 +185,7 @@ def _mend(job: Job, span: Span) -> None:
         if guess is None:
             continue
         with part_masks(job, span, wide) as masks:
-            look = Looks(masks, rig, marked_points(job), hull=job.options(TrackOptions).data != DATA[0])
+            look = _looks(job, masks, rig)
             if not _worth_it(here, solver, look, frame, 1 if other < index else -1, guess):
                 continue
             track = _tracker(job.options(TrackOptions), solver, rig).track(

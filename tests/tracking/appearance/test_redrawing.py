@@ -14,6 +14,7 @@ from tracking.appearance.feet import View
 from tracking.appearance.held_views import Verdict, agreement_of_view, judged
 from tracking.appearance.redrawing import redrawn
 from tracking.appearance.witnesses import Seen, Teacher, Witnesses, lesson
+from tracking.observations.contours import observe
 from tracking.quads.oriented_quads import QuadPose
 
 
@@ -42,7 +43,7 @@ def drawn_again(scene: Filmed, views: list[list[View]], poses: list[QuadPose], f
         lessons = []
         for other in range(len(views)):
             seen = Seen(views[other][camera])
-            pose = teacher.without([camera], masks[other], poses[other], scene.latents[other])
+            pose = teacher.without([camera], observe(list(masks[other])), poses[other], scene.latents[other])
             drawn = teacher.drawn(pose, camera, seen.window)
             if other == frame:
                 here = (seen, drawn)

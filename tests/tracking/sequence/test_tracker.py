@@ -280,6 +280,44 @@ def test_what_was_found_in_another_frame_takes_back_a_wrong_start() -> None:
         assert max(away) < most and (most < np.inf or min(away) > 60.0)
 
 
+def test_a_course_is_fitted_to_other_silhouettes_from_where_it_is() -> None:
+    """Silhouettes that hold less than before, a frame of which nothing is left: no search, and they are followed."""
+    truth = [placed(bent(0.3 * np.sin(0.4 * t), 0.1), 0.02 * t, (3.0 * t, 0.0, 0.0)) for t in range(4)]
+    shifted = [QuadPose(pose.rotations, pose.centres + np.array([0.0, 8.0, 0.0])) for pose in truth]
+    before, after = ([seen(pose) for pose in poses] for poses in (shifted, truth))
+    after[3] = observe([np.zeros((240, 320), bool)] * 4)
+    tracker = Tracker(solver(), rig())
+    course = tracker.follow(before.__getitem__, 4, start=1, guess=(shifted[1], np.zeros(2)))
+    rival = course.fits[1]
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("what was found is not looked for")
+
+    tracker.finder.rivals = never  # type: ignore[assignment]
+    heard: list[int] = []
+    again = tracker.fit_again(after.__getitem__, replace(course, rival=rival), lambda done, total: heard.append(done))
+    assert heard == [1, 2, 3, 4] and (again.first, again.lead) == (course.first, course.lead)
+    assert again.fits[3] is None and again.rival is not None and again.rival is not rival
+    for frame, (old, new) in enumerate(zip(course.fits[:3], again.fits[:3], strict=True)):
+        assert old is not None and new is not None
+        assert error_mm(old.pose, truth[frame]) > 5.0 > error_mm(new.pose, truth[frame])
+    track = tracker.finish(after.__getitem__, again)
+    assert track.start == 1 and list(np.flatnonzero(track.trust == Trust.LOST)) == [3]
+
+
+def test_what_the_other_cameras_saw_is_what_they_saw_alone() -> None:
+    masks = [np.zeros((60, 80), bool) for _ in range(3)]
+    for k, mask in enumerate(masks):
+        mask[20:40, 10 + k : 50] = True
+    some, all_of_them = observe(masks, used=np.array([True, False, True])), observe(masks)
+    left = all_of_them.without([1])
+    assert left.seen == 2 and all_of_them.seen == 3
+    for one, other in zip(left.views, some.views, strict=True):
+        assert (one.size, one.area, one.box) == (other.size, other.area, other.box)
+        for values in ("mask", "points", "normals"):
+            np.testing.assert_array_equal(getattr(one, values), getattr(other, values))
+
+
 def test_tracking_nothing_is_refused() -> None:
     empty = observe([np.zeros((240, 320), bool)] * 4)
     with pytest.raises(InputError, match="no frame has a silhouette in two cameras"):

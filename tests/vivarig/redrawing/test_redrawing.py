@@ -17,7 +17,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import create_masks, read_masks
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
-from tracking.sequence.track import Track
+from tracking.fitting.solver import FrameFit
 from vivarig.jobs.job import Job
 from vivarig.redrawing.learning import KnownOutlines, Redrawing, learn_outlines
 from vivarig.redrawing.parts import draw_part, found_again, join_parts, redrawn_file
@@ -139,17 +139,12 @@ def test_parts_are_drawn_and_put_together(stooled: Stooled, known: KnownOutlines
                     to.write(name, row, np.packbits(mask, axis=-1)[None], *told)
     wide = [(spans[0], Span(0, 4)), (spans[1], Span(2, 5))]
     assert join_parts(job, rig, wide, 0) is None
-    centres = np.stack([pose.centres for pose in scene.poses[:4]])
-    centres[1] = np.nan
-    track = cast(
-        Track,
-        SimpleNamespace(
-            rotations=np.stack([pose.rotations for pose in scene.poses[:4]]), centres=centres,
-            latent=np.stack(scene.latents[:4]),
-        ),
-    )  # fmt: skip
+    places = zip(scene.poses[:4], scene.latents[:4], strict=True)
+    fits = [cast(FrameFit, SimpleNamespace(pose=pose, latent=latent)) for pose, latent in places]
     redrawing = Redrawing(known, scene.solver, rig)
-    draw_part(redrawn_file(job, spans[0]), redrawing, stooled.footage, stooled, rig, track, Span(0, 4))
+    draw_part(
+        redrawn_file(job, spans[0]), redrawing, stooled.footage, stooled, rig, [fits[0], None, *fits[2:]], Span(0, 4)
+    )
     changed = join_parts(job, rig, wide, 7)
     assert changed is not None and (changed[:, 1] > 0).all()
     file = recording.results / "redrawn.h5"

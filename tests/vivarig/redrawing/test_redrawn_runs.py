@@ -6,8 +6,10 @@ import os
 import shutil
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -22,6 +24,7 @@ from capture.recordings.masks import read_masks
 from capture.recordings.recording import load_recording
 from tracking.appearance.furniture import Furniture
 from tracking.sequence.track_file import open_track
+from tracking.sequence.tracker import Tracker
 from vivarig.console.progress import relay_progress
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.fingerprints import Ledger
@@ -58,6 +61,7 @@ class Run:
         self.whole, self.parted = place / "whole", place / "parted"
         _, self.animals = filmed_by_stools(self.whole, FRAMES)
         self.heard: dict[str, list[tuple[int, int]]] = {}
+        self.called: list[str] = []
 
         def stop(job: Job) -> CommandReport:
             raise InputError("stopped here")
@@ -65,9 +69,18 @@ class Run:
         with patched.context() as only_now, pytest.raises(InputError, match="stopped here"):
             only_now.setattr(track, "join", stop)
             only_now.setattr("vivarig.pipeline.runner.relay_progress", self._listen)
+            for name in ("follow", "fit_again", "finish"):
+                only_now.setattr(Tracker, name, self._noted(name, getattr(Tracker, name)))
             tracked(job_of(self.whole), Inline())
         shutil.copytree(self.whole, self.parted)
         tracked(job_of(self.whole), Inline())
+
+    def _noted(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: object, **keywords: object) -> object:
+            self.called.append(name)
+            return method(*args, **keywords)
+
+        return noted
 
     def _listen(self, listener: object) -> None:
         def hear(label: str, done: int, total: int) -> None:
@@ -96,6 +109,11 @@ def test_it_turns_itself_on_and_parts_the_things_from_the_animal(run: Run) -> No
         return int(sum(np.count_nonzero(one) for one in extra))
 
     assert beyond("redrawn.h5") < 0.3 * beyond("silhouettes.h5")
+
+
+def test_a_part_is_followed_once_and_finished_once(run: Run) -> None:
+    """The silhouettes drawn again are fitted from where the subject was found, not tracked from nothing."""
+    assert run.called[:6] == 2 * ["follow", "fit_again", "finish"], run.called  # the rest is who is mended
 
 
 def test_all_three_passes_over_a_part_show_progress(run: Run) -> None:
