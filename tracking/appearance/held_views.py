@@ -19,8 +19,12 @@ from tracking.observations.rasteriser import cast_masks
 
 __all__ = ["Verdict", "agreement_of_view", "judged"]
 
-LEAST_GAIN, SURE = 0.01, 3.0
-"""Rise of the agreement with views left out that is worth a second round, and in how many standard errors of it."""
+LEAST_GAIN, SURE = 0.015, 3.0
+"""Rise of the agreement with views left out that is worth a second round, and in how many standard errors of it.
+
+The errors are of the views looked at; from one set of frames to another it scatters by more. In five sets of one
+recording, whose silhouettes hold nothing to be taken off, it rose by 0.005 with a standard deviation of 0.005.
+"""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ which silhouettes lack more often than not, are believed where the images show t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +26,17 @@ from tracking.limbs.evidence import LimbRecord
 from tracking.limbs.leaps import with_stretches_between
 from tracking.sequence.trust import FALL, POOR, Reason, Trust
 
-__all__ = ["PEOPLE", "RODENTS", "TURN", "Limits", "frames_with_limbs", "judge_limbs", "limb_doubt", "limits_of"]
+__all__ = [
+    "PEOPLE",
+    "RODENTS",
+    "TURN",
+    "Limits",
+    "frames_with_limbs",
+    "images_could_tell",
+    "judge_limbs",
+    "limb_doubt",
+    "limits_of",
+]
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,15 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
                 between = between[trust[between, limb] == int(Trust.TRUSTED)]
                 trust[between, limb], reason[between, limb] = int(Trust.DOUBTFUL), reason[before, limb]
     return trust, reason
+
+
+def images_could_tell(record: LimbRecord, legs: Ints, *, unit: float, limits: Limits) -> Bools:
+    """(T, legs) rodents' legs that would be judged otherwise if images showed all feet: of the others nobody asks."""
+    shown = np.full(record.bad.shape, np.nan)
+    blind = judge_limbs(replace(record, shown=shown.copy()), unit=unit, limits=limits)
+    shown[:, legs] = 0.0
+    best = judge_limbs(replace(record, shown=shown), unit=unit, limits=limits)
+    return np.asarray(((best[0] != blind[0]) | (best[1] != blind[1]))[:, legs])
 
 
 def _stands(record: LimbRecord, trust: Ints) -> Bools:

@@ -10,7 +10,6 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.spans import Span
-from calibration.foundation.trust import Trust
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
 from tracking.appearance.feet import TOGETHER, FeetInImages, FootPixels, View
@@ -20,7 +19,7 @@ from tracking.limbs.chains import limbs_of
 from tracking.limbs.evidence import LimbEvidence
 from tracking.observations.contours import observe
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.limb_trust import limits_of
+from tracking.sequence.limb_trust import images_could_tell, limits_of
 from tracking.sequence.track import Track
 from vivarig.jobs.footage_images import image_at, images_of
 from vivarig.redrawing.learning import Masks
@@ -84,11 +83,13 @@ def with_feet(
 ) -> Track:
     """Return a track of the frames ``at`` with what the images show of feet that silhouettes leave in doubt.
 
-    A part's frames are judged by colours of frames outside it.
+    Asked are frames in which a foot that is shown would be believed. A part's are judged by colours of frames outside.
     """
-    feet = FeetInImages(solver, limbs_of(solver.cage_rig.quads), rig)
+    limbs = limbs_of(solver.cage_rig.quads)
+    feet = FeetInImages(solver, limbs, rig)
     tracked: Bools = np.asarray(np.isfinite(track.centres).all(axis=(1, 2)))
-    asked = np.flatnonzero(tracked & (track.limb_trust[:, feet.legs] == int(Trust.DOUBTFUL)).any(axis=1))
+    told = images_could_tell(track.limb_record, feet.legs, unit=solver.unit, limits=limits_of(limbs.names))
+    asked = np.flatnonzero(tracked & told.any(axis=1))
     colours = feet.colours(known.pixels, range(at.first, at.stop))
     if not len(asked) or sum(one is not None for one in colours) < 2:
         return track
@@ -103,7 +104,8 @@ def with_feet(
     shown: Floats = np.full(track.limb_record.bad.shape, np.nan)
     for row in (row for row in asked.tolist() if row in scores):
         together = [scores[k] for k in range(row - TOGETHER, row + TOGETHER + 1) if k in scores]
-        shown[row, feet.legs] = feet.shown(np.stack(together), QuadPose(track.rotations[row], track.centres[row]))
+        seen = feet.shown(np.stack(together), QuadPose(track.rotations[row], track.centres[row]))
+        shown[row, feet.legs] = np.where(told[row], seen, np.nan)
     return replace(track, limb_record=replace(track.limb_record, shown=shown))
 
 

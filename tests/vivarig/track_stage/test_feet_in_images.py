@@ -11,11 +11,10 @@ import numpy as np
 from pale_footed_mouse import filmed
 
 from calibration.foundation.spans import Span
-from calibration.foundation.trust import Trust
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
 from tracking.limbs.evidence import LimbRecord
-from tracking.sequence.limb_trust import PLACES
+from tracking.sequence.limb_trust import PLACES, RODENTS
 from tracking.sequence.track import Track
 from vivarig.jobs.job import PartMasks
 from vivarig.track_stage.feet_in_images import learn_feet, with_feet
@@ -39,19 +38,23 @@ def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Pa
     known = learn_feet(footage, lacking, scene.rig, scene.solver, found)
     assert known is not None and all(ground is not None for ground in known.ground)
 
-    doubted = np.full((1, len(scene.limbs)), int(Trust.DOUBTFUL))
+    nothing = LimbRecord.empty(1, len(scene.limbs))
+    doubted = replace(nothing, bad=np.full_like(nothing.bad, 1.3 * RODENTS.doubt), views=np.full_like(nothing.views, 3))
     pose = scene.poses[2]
     rows: dict[str, Any] = {
-        "rotations": pose.rotations[None], "centres": pose.centres[None], "limb_trust": doubted,
-        "limb_record": LimbRecord.empty(1, len(scene.limbs)),
+        "rotations": pose.rotations[None], "centres": pose.centres[None], "limb_record": doubted,
     }  # fmt: skip
     others = {name: None for name in Track.__dataclass_fields__ if name not in rows}
     track = Track(**rows, **others)
     seen = with_feet(track, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
     legs = scene.feet.legs
     assert (seen[0, legs] < PLACES).all() and np.isnan(np.delete(seen[0], legs)).all()
-    sure = replace(track, limb_trust=np.zeros_like(doubted))
-    assert with_feet(sure, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)) is sure
+    for verdict in (
+        {"bad": np.zeros_like(doubted.bad)},  # believed as it is
+        {"weak": np.full_like(doubted.weak, 100.0)},  # held from one side: whatever the images show
+    ):
+        told = replace(track, limb_record=replace(doubted, **verdict))
+        assert with_feet(told, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)) is told
     away = replace(track, centres=track.centres + np.array([0.0, 30.0, 0.0]))  # no foot in another's place
     seen = with_feet(away, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
     assert not (seen[0, legs] < PLACES).any()
