@@ -1,9 +1,10 @@
 """Frames whose limbs need no look of their own: between two that are far from every limit the body goes on smoothly.
 
 To judge the limbs of a frame costs more than to fit it, and where nothing is wrong one frame says what the next one
-does. So the limbs are judged in every fourth frame, and in those between only where something is near a limit on either
-side, or the body does not go on smoothly there. A limb that slips away does so by a jump, or it is still away when the
-next frame is judged; within a few frames without a jump it cannot go to another place and come back.
+does. So the limbs are judged in every eighth frame, or every fourth, and in those between only where something is near
+a limit on either side, or the body does not go on smoothly there. A limb that slips away does so by a jump, or it is
+still away when the next frame is judged; within a few frames without a jump it cannot go to another place and come
+back, and what is between lies near the line from one judged frame to the next.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
 from tracking.limbs.search import APART
@@ -20,12 +22,14 @@ from tracking.sequence.limb_trust import judge_limbs, limits_of
 
 __all__ = ["EVERY", "CalmFrames", "far_within", "worse_of"]
 
-EVERY = 4
-"""Frames from one that is judged to the next."""
-BEND = 2.0 * APART / EVERY**2
-"""How far a corner of a quad may lie from the middle of where it is in the frames beside, thousandths of the size. So
-bent all the way, what lies between two judged frames is off the line between them by half of what tells two places of a
-limb apart."""
+EVERY = 8
+"""Frames from one that is judged to the next; half as many where the body does not go on smoothly for so long."""
+AWAY = APART / 2.0
+"""How far a corner of a quad may lie from the line between where it is in two judged frames, thousandths of the size:
+half of what tells two places of a limb apart."""
+BEND = AWAY / (EVERY // 4) ** 2
+"""How far it may lie from the middle of where it is in the frames beside, thousandths: so bent for half as many frames,
+it is as far off the line."""
 FALL = 0.01
 """Fall of the overlap, mean of the views, that makes a frame judged."""
 TWICE = 2.0
@@ -40,7 +44,7 @@ class CalmFrames:
     """Says where a solver's subject goes on smoothly."""
 
     def __init__(self, solver: FrameSolver) -> None:
-        self._quads, self._most = solver.cage_rig.quads, BEND * solver.unit
+        self._quads, self._bend, self._away = solver.cage_rig.quads, BEND * solver.unit, AWAY * solver.unit
         self._marked = solver.points is not None
 
     def goes_on(self, fits: Sequence[FrameFit | None]) -> bool:
@@ -56,7 +60,9 @@ class CalmFrames:
             return False
         corners = np.stack([self._quads.posed_corners(fit.pose) for fit in some])
         bend = corners[1:-1] - 0.5 * (corners[:-2] + corners[2:])
-        return bool(np.einsum("tqki,tqki->tqk", bend, bend).max() <= self._most**2)
+        share = np.linspace(0.0, 1.0, len(some))[:, None, None, None]
+        away = corners - (1.0 - share) * corners[0] - share * corners[-1]
+        return _longest(bend) <= self._bend and _longest(away) <= self._away
 
     def between(
         self,
@@ -71,7 +77,7 @@ class CalmFrames:
             fits: of all frames, in order of time.
             judge: judges a frame, and says whether it is far from every limit; called once a frame at most.
             known: whether that is done already: such frames are taken first.
-            every: frames from one that is judged to the next, where nothing happens.
+            every: frames from one that is judged to the next, where nothing happens; half as many are tried next.
 
         Yields:
             The frames that need no judgement, each with the judged ones before and after it.
@@ -83,19 +89,26 @@ class CalmFrames:
                 calm[frame] = judge(frame)
             return calm[frame]
 
+        def next_calm(at: int) -> int:
+            """The next frame up to which the body goes on smoothly from a calm one to a calm one; itself for none."""
+            for length in (every, every // 2):
+                ends = range(at + 1, min(at + length, len(fits) - 1) + 1)
+                judged = [frame for frame in ends if frame in calm][:1] or [one for one in ends if known(one)][-1:]
+                end: int = [at, *ends, *judged][-1]
+                if is_calm(at) and self.goes_on(fits[at : end + 1]) and is_calm(end):
+                    return end
+            return at
+
         at = 0
         while at < len(fits):
-            if fits[at] is None:
-                at += 1
-                continue
-            ends = range(at + 1, min(at + every, len(fits) - 1) + 1)
-            judged = [frame for frame in ends if frame in calm][:1] or [frame for frame in ends if known(frame)][-1:]
-            end = [at, *ends, *judged][-1]
-            if is_calm(at) and self.goes_on(fits[at : end + 1]) and is_calm(end):
-                yield from ((frame, at, end) for frame in range(at + 1, end))
-                at = end
-            else:
-                at += 1
+            end = at if fits[at] is None else next_calm(at)
+            yield from ((frame, at, end) for frame in range(at + 1, end))
+            at = max(end, at + 1)
+
+
+def _longest(vectors: Floats) -> float:
+    """Length of the longest of some vectors (..., 3)."""
+    return float(np.sqrt(np.einsum("...i,...i->...", vectors, vectors).max(initial=0.0)))
 
 
 def far_within(record: LimbRecord, frame: int, unit: float, names: Sequence[str]) -> bool:

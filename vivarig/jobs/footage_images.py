@@ -8,7 +8,6 @@ import cv2
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
-from calibration.foundation.spans import Span
 from capture.recordings.masks import first_frame
 from capture.recordings.recording import Footage
 from capture.recordings.video import read_frames
@@ -35,12 +34,17 @@ def cameras_of(job: Job, rig: Rig) -> list[Footage]:
     return [sources[name] for name in rig.names]
 
 
-def grey_images_of(footage: Footage, span: Span) -> Iterator[Bytes | None]:
-    """Yield a camera's grey images of some of the recording's frames, None where it has none."""
+def grey_images_of(footage: Footage, frames: range) -> Iterator[Bytes | None]:
+    """Yield a camera's grey images of some of the recording's frames, None where it has none.
+
+    For who reads several cameras side by side: nothing is decoded ahead.
+    """
     offset = round(footage.offset_frames)
-    for _ in range(span.first + offset, min(span.stop + offset, 0)):
-        yield None
-    for _, image in read_frames(footage.source, max(0, span.first + offset), span.stop + offset, gray=True):
+    first, stop = frames.start + offset, frames.stop + offset
+    before = range(first, min(stop, 0), frames.step)
+    yield from (None for _ in before)
+    first += len(before) * frames.step
+    for _, image in read_frames(footage.source, first, stop, frames.step, gray=True, ahead=False):
         yield image
 
 

@@ -55,6 +55,9 @@ __all__ = ["join", "prepare", "work"]
 
 _TEXTURE_VIEWS = 4
 """Cameras in which marks are followed, spread over the rig: four see all sides, and decoding is what texture costs."""
+_TEXTURE_HZ = 60.0
+"""How often a second marks are looked at, at least, where there are as many frames: in between the skin turns little,
+and frames without marks are held by those beside them."""
 
 
 def work(job: Job, phase: str, span: Span) -> None:
@@ -260,7 +263,7 @@ def _wide(job: Job, span: Span) -> Span:
 
 
 def _texture(job: Job, masks: Masks, rig: Rig, span: Span) -> FeatureTracks | None:
-    """Follow marks on the skin through the images of some frames, a frame at a time; None where that is not wanted."""
+    """Follow marks on the skin through some images of a part, one at a time; None where that is not wanted."""
     if not job.options(TrackOptions).texture:
         return None
     sources = {footage.name: footage for footage in footage_of(job)}
@@ -269,14 +272,17 @@ def _texture(job: Job, masks: Masks, rig: Rig, span: Span) -> FeatureTracks | No
     followed = {name for name in followed if sources[name].has_images}
     if not followed:
         return None
-    streams = [grey_images_of(sources[name], span) if name in followed else repeat(None) for name in rig.names]
-    return follow(
+    step = max(int(job.recording.rate_hz / _TEXTURE_HZ), 1)
+    frames = range(span.first, span.stop, step)
+    streams = [grey_images_of(sources[name], frames) if name in followed else repeat(None) for name in rig.names]
+    seen = follow(
         (
             [next(stream, None) for stream in streams],
             [masks((name,), frame)[0] if name in followed else None for name in rig.names],
         )
-        for frame in range(span.first, span.stop)
+        for frame in frames
     )
+    return replace(seen, frames=step * seen.frames)
 
 
 def _with_feet(job: Job, track: Track, masks: Masks, solver: FrameSolver, rig: Rig, span: Span) -> Track:

@@ -1,4 +1,4 @@
-"""Limbs are judged in every fourth frame where nothing is near a limit, and wherever anything is or anything jumps."""
+"""Limbs are judged in every eighth frame where nothing is near a limit, and wherever anything is or anything jumps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracking.limbs.evidence import LimbRecord
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.calm_frames import BEND, EVERY, FALL, CalmFrames, far_within, worse_of
+from tracking.sequence.calm_frames import AWAY, BEND, EVERY, FALL, CalmFrames, far_within, worse_of
 from tracking.sequence.limb_mending import LimbMender
 from tracking.sequence.limb_trust import RODENTS, judge_limbs, limits_of
 from tracking.subjects.subject import builtin_subject
@@ -55,20 +55,20 @@ def judged(fits: list[Any], near: tuple[int, ...] = (), known: tuple[int, ...] =
     return sorted(asked), others
 
 
-def test_where_nothing_happens_every_fourth_frame_is_judged() -> None:
-    asked, others = judged(walking(11))
-    assert asked == [0, EVERY, 2 * EVERY, 10]
-    assert others[:3] == [(1, 0, 4), (2, 0, 4), (3, 0, 4)] and others[-1] == (9, 8, 10)
+def test_where_nothing_happens_every_eighth_frame_is_judged() -> None:
+    asked, others = judged(walking(19))
+    assert asked == [0, EVERY, 2 * EVERY, 18]
+    assert others[:3] == [(1, 0, 8), (2, 0, 8), (3, 0, 8)] and others[-1] == (17, 16, 18)
 
 
 def test_frames_beside_one_that_is_near_a_limit_are_judged() -> None:
-    asked, others = judged(walking(13), near=(4,))
-    assert asked == [0, 1, 2, 3, 4, 5, 9, 12]
-    assert others[0] == (6, 5, 9)
+    asked, others = judged(walking(20), near=(8,))
+    assert asked == [0, 4, 5, 6, 7, 8, 9, 17, 19]
+    assert others[0] == (1, 0, 4) and others[3] == (10, 9, 17)
 
 
 def test_frames_that_are_judged_already_are_taken_first() -> None:
-    assert judged(walking(9), known=(2, 6))[0] == [0, 2, 6, 8]
+    assert judged(walking(9), known=(2, 6))[0] == [0, 6, 8]
 
 
 @pytest.mark.parametrize("where", [1, 2, 3])
@@ -88,14 +88,23 @@ def test_a_frame_that_does_not_go_on_smoothly_or_fits_worse_or_lacks_a_view_is_j
     assert set(range(where)) <= set(judged(missing)[0])
 
 
-def test_within_four_smooth_frames_a_limb_stays_where_it_is() -> None:
-    """Bent as far as is allowed all the way, it is off the line by half of what tells two places apart (100)."""
-    fits = walking(EVERY + 1)
+def bent(frames: int, bend: float) -> list[Any]:
+    """Fits of a mouse that is off the straight line between its first and last frame, bent alike all the way."""
+    fits = walking(frames)
     for frame, fit in enumerate(fits):
-        off = BEND * 0.1 * frame * (EVERY - frame)
-        fit.pose = QuadPose(fit.pose.rotations, fit.pose.centres + np.array([0.0, 0.0, 0.999 * off]))
-    assert CalmFrames(solver()).goes_on(fits)
-    assert np.isclose((EVERY // 2) ** 2 * BEND, 50.0)
+        off = bend * 0.1 * frame * (frames - 1 - frame)
+        fit.pose = QuadPose(fit.pose.rotations, fit.pose.centres + np.array([0.0, 0.0, off]))
+    return fits
+
+
+def test_within_smooth_frames_a_limb_stays_where_it_is() -> None:
+    """Between two judged frames it is off the line by half of what tells two places apart (100), at most."""
+    calm, half = CalmFrames(solver()), EVERY // 2
+    assert np.isclose((half // 2) ** 2 * BEND, 50.0) and AWAY == 50.0
+    assert calm.goes_on(bent(half + 1, 0.999 * BEND)) and not calm.goes_on(bent(half + 1, 1.001 * BEND))
+    most = AWAY / half**2
+    assert calm.goes_on(bent(EVERY + 1, 0.999 * most)) and not calm.goes_on(bent(EVERY + 1, 1.001 * most))
+    assert judged(bent(EVERY + 1, 1.001 * most))[0] == [0, half, EVERY]
 
 
 def test_marked_points_are_looked_at_in_every_frame() -> None:
