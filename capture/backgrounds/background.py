@@ -303,7 +303,7 @@ def light_gain(frame: Bytes, centre: Singles, pixels: int = _LIGHT_PX) -> Floats
             ratio.sort()
             half = len(ratio) // 2
             first = int(np.argmin(ratio[half:] - ratio[: len(ratio) - half]))
-            gains[channel] = float(np.mean(ratio[first + (half - 1) // 2 : first + half // 2 + 1]))
+            gains[channel] = float((ratio[first + (half - 1) // 2] + ratio[first + half // 2]) / 2)
     return gains
 
 

@@ -84,6 +84,8 @@ class MaskWriter:
         self._groups: dict[str, h5py.Group] = {}
         self._data: dict[str, dict[str, h5py.Dataset]] = {}
         self._held: dict[str, list[tuple[int, dict[str, NDArray[Any]]]]] = {}
+        self._written: dict[str, list[tuple[int, dict[str, NDArray[Any]]]]] = {}
+        self._corners: dict[str, list[tuple[int, Sequence[Floats]]]] = {}
         for name, (width, height) in zip(names, sizes, strict=True):
             group = file.create_group(f"cameras/{name}")
             group.attrs["width"] = width
@@ -98,8 +100,9 @@ class MaskWriter:
                 compression_opts=1,
             )
             group.create_dataset("agreement", (frames,), np.float32, fillvalue=np.nan)
-            group.create_dataset("flags", (frames,), np.uint16)
-            group.create_dataset("area", (frames,), np.uint32)
+            # Without a value of its own the library leaves what nobody writes as it lies in memory.
+            group.create_dataset("flags", (frames,), np.uint16, fillvalue=0)
+            group.create_dataset("area", (frames,), np.uint32, fillvalue=0)
             if matte:
                 group.create_dataset(
                     "matte",
@@ -110,7 +113,7 @@ class MaskWriter:
                     compression="gzip",
                     compression_opts=1,
                 )
-                group.create_dataset("matte_start", (frames + 1,), np.int64)
+                group.create_dataset("matte_start", (frames + 1,), np.int64, fillvalue=0)
             self._groups[name] = group
 
     def write(
@@ -126,13 +129,16 @@ class MaskWriter:
 
         ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames.
         """
-        self.flush()
         group = self._groups[camera]
         stop = start + len(packed)
         group["masks"][start:stop] = packed
-        group["agreement"][start:stop] = agreement
-        group["flags"][start:stop] = flags
-        group["area"][start:stop] = _areas(packed)
+        # A few numbers at a time cost as much to write as the masks: they are kept until the end.
+        numbers: dict[str, NDArray[Any]] = {
+            "agreement": agreement.copy(),
+            "flags": flags.copy(),
+            "area": _areas(packed),
+        }
+        self._written.setdefault(camera, []).append((start, numbers))
         if mattes is not None:
             values = group["matte"]
             ends = len(values) + np.cumsum([len(one) for one in mattes])
@@ -165,9 +171,16 @@ class MaskWriter:
         return np.asarray(numbers["area"], np.uint32)
 
     def flush(self) -> None:
-        """Write what was copied and is still held."""
+        """Write what is still held."""
         for camera in list(self._held):
             self._flush(camera)
+        for camera, rows in self._written.items():
+            for start, numbers in _together(rows):
+                for key in _COLUMNS:
+                    self._groups[camera][key][start : start + len(numbers[key])] = numbers[key]
+        self._written.clear()
+        for camera in list(self._corners):
+            self._flush_corners(camera)
 
     def _flush(self, camera: str) -> None:
         """Write the numbers of copied rows."""
@@ -189,19 +202,37 @@ class MaskWriter:
     def _make_outlines(group: h5py.Group) -> None:
         kept = {"chunks": (4096, 2), "compression": "gzip", "compression_opts": 1}
         group.create_dataset("outline", (0, 2), np.uint16, maxshape=(None, 2), **kept)
-        group.create_dataset("outline_start", (len(group["flags"]) + 1,), np.int64)
+        group.create_dataset("outline_start", (len(group["flags"]) + 1,), np.int64, fillvalue=0)
 
     def write_outlines(self, camera: str, start: int, corners: Sequence[Floats]) -> None:
         """Write the corners (n, 2), px, of the outlines of successive frames as the camera sees them, before repair."""
-        group = self._groups[camera]
+        self._corners.setdefault(camera, []).append((start, corners))
+
+    def _flush_corners(self, camera: str) -> None:
+        """Write the outlines of a camera that are held, in the order in which they came."""
+        group, held = self._groups[camera], self._corners.pop(camera)
         if "outline" not in group:
             self._make_outlines(group)
-        values = group["outline"]
+        values, starts = group["outline"], group["outline_start"]
         before = len(values)
-        values.resize(before + sum(map(len, corners)), axis=0)
-        values[before:] = np.concatenate([np.zeros((0, 2)), *corners])
-        ends = before + np.cumsum([len(one) for one in corners])
-        group["outline_start"][start + 1 : start + 1 + len(corners)] = ends
+        more = np.concatenate([np.zeros((0, 2)), *(one for _, corners in held for one in corners)])
+        values.resize(before + len(more), axis=0)
+        values[before:] = more
+        for start, corners in held:
+            ends = before + np.cumsum([len(one) for one in corners], dtype=np.int64)
+            starts[start + 1 : start + 1 + len(corners)] = ends
+            before = int(ends[-1]) if len(ends) else before
+
+
+def _together(rows: Sequence[tuple[int, dict[str, NDArray[Any]]]]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
+    """Yield the first of rows that follow each other, and their numbers put together."""
+    begin = 0
+    for n in range(1, len(rows) + 1):
+        last, numbers = rows[n - 1]
+        if n == len(rows) or rows[n][0] != last + len(numbers["flags"]):
+            parts = [one for _, one in rows[begin:n]]
+            yield rows[begin][0], {key: np.concatenate([one[key] for one in parts]) for key in parts[0]}
+            begin = n
 
 
 def _areas(packed: Bytes) -> NDArray[np.int64]:

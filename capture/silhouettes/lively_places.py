@@ -7,14 +7,13 @@ measured in rectangles around those places only, each grown until what differs w
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Bytes, Floats, Singles
+from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
 from capture.backgrounds.evidence import Evidence, Window
+from capture.silhouettes.runs import runs_of
 
 __all__ = ["lively_places", "measure_around"]
 
@@ -40,16 +39,18 @@ def lively_places(frame: Bytes, background: Background, gain: Floats, sigmas: fl
         sigmas: standard deviations of any channel.
     """
     height, width, channels = frame.shape
-    tiles = np.zeros((-(-height // _TILE_PX), -(-width // _TILE_PX)), dtype=np.int32)
     flat = (height, width * channels)
-    gains = np.tile(gain.astype(np.float32), width)
     limit = np.float32(_SAFE * sigmas)
     centre, spread = background.centre.reshape(flat), background.spread.reshape(flat)
-    _look(frame.reshape(flat), centre, spread, gains, limit, channels * _TILE_PX, tiles)
-    grown = cv2.dilate((tiles > 0).view(np.uint8), np.ones((2 * _ROOM + 1, 2 * _ROOM + 1), np.uint8))
-    count, _, stats, _ = cv2.connectedComponentsWithStats(grown, connectivity=8)
-    boxes = stats[1:count, :4] * _TILE_PX
-    return [(slice(y, min(y + h, height)), slice(x, min(x + w, width))) for x, y, w, h in boxes.tolist()]
+    tiles = _look(frame.reshape(flat), centre, spread, gain.astype(np.float32), limit)
+    runs = runs_of(tiles, diagonal=True)
+    parts = np.arange(len(runs.areas))
+    boxes = (runs.rectangle(parts == part) for part in parts)
+    side = _TILE_PX
+    return [
+        (slice(y * side, min((y + h) * side, height)), slice(x * side, min((x + w) * side, width)))
+        for x, y, w, h in boxes
+    ]
 
 
 def measure_around(places: list[Window], low: float, evidence: Evidence) -> None:
@@ -86,25 +87,26 @@ def _grown(window: Window, found: Bytes, low: float) -> Window:
 
 
 @compiled
-def _look(
-    frame: Bytes,
-    centre: Singles,
-    spread: Singles,
-    gains: Singles,
-    limit: np.float32,
-    side: int,
-    tiles: NDArray[np.int32],
-) -> None:
-    """Count, in tiles (h, w), the values of every fourth row (H, W C) that differ by more than ``limit`` sigma."""
+def _look(frame: Bytes, centre: Singles, spread: Singles, gain: Singles, limit: np.float32) -> Bools:
+    """Return tiles (h, w) with room around those in which a fourth row (H, W C) differs by over ``limit`` sigma."""
     height, width = frame.shape
-    differs = np.empty(width, np.uint8)
+    side = len(gain) * _TILE_PX
+    tiles = np.zeros((-(-height // _TILE_PX), -(-width // side)), np.bool_)
+    gains, differs = np.empty(width, np.float32), np.empty(width, np.uint8)
+    for x in range(width):
+        gains[x] = gain[x % len(gain)]
     for y in range(_ROWS // 2, height, _ROWS):
-        row = y // _TILE_PX
-        # Written down first and counted afterwards: each loop takes several values at a time.
+        # Written down first and looked at afterwards: each loop takes several values at a time.
         for x in range(width):
             differs[x] = np.uint8(abs(np.float32(frame[y, x]) - centre[y, x] * gains[x]) > limit * spread[y, x])
         for tile in range(tiles.shape[1]):
-            count, here = 0, differs[tile * side : (tile + 1) * side]
+            some, here = np.uint8(0), differs[tile * side : (tile + 1) * side]
             for x in range(len(here)):
-                count += here[x]
-            tiles[row, tile] += count
+                some |= here[x]
+            tiles[y // _TILE_PX, tile] |= some != 0
+    grown = np.zeros_like(tiles)
+    for row in range(tiles.shape[0]):
+        for tile in range(tiles.shape[1]):
+            if tiles[row, tile]:
+                grown[max(0, row - _ROOM) : row + _ROOM + 1, max(0, tile - _ROOM) : tile + _ROOM + 1] = True
+    return grown

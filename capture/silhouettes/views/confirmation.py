@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
@@ -147,26 +146,26 @@ def _thinned(mask: Bytes, place: tuple[int, int, int, int]) -> Bytes:
 
 def _kept(mask: Bools, met: Bools, corner: tuple[int, int]) -> Bools:
     """Return the mask where it is within two pixels of one of the grid that is confirmed: its edge is the image's."""
-    near = np.asarray(cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8)))
     out = np.zeros(mask.shape, np.uint8)
-    _fill(np.ascontiguousarray(mask).view(np.uint8), near, corner, out)
+    _fill(np.ascontiguousarray(mask).view(np.uint8), met.view(np.uint8), corner, out)
     return out.view(np.bool_)
 
 
 @compiled
-def _fill(mask: Bytes, near: Bytes, corner: tuple[int, int], out: Bytes) -> None:
-    """Copy a mask (H, W) where a grid of every second pixel from a corner on is set."""
+def _fill(mask: Bytes, met: Bytes, corner: tuple[int, int], out: Bytes) -> None:
+    """Copy a mask (H, W) where a grid of every second pixel from a corner on is set, or one of the eight around."""
     top, left = corner
-    height, width = (
-        min(mask.shape[0] - top, _STRIDE * near.shape[0]),
-        min(mask.shape[1] - left, _STRIDE * near.shape[1]),
-    )
-    line = np.empty(_STRIDE * near.shape[1], np.uint8)
-    for y in range(height):
-        if y % _STRIDE == 0:
-            row = near[y // _STRIDE]
-            for x in range(len(row)):
-                line[_STRIDE * x] = line[_STRIDE * x + 1] = row[x]
-        own, kept = mask[top + y, left : left + width], out[top + y, left : left + width]
-        for x in range(width):
-            kept[x] = own[x] & line[x]
+    rows, columns = met.shape
+    height, width = min(mask.shape[0] - top, _STRIDE * rows), min(mask.shape[1] - left, _STRIDE * columns)
+    line, near = np.zeros(columns + 2, np.uint8), np.empty(_STRIDE * columns, np.uint8)
+    middle = line[1 : columns + 1]
+    for row in range(rows):
+        before, own, after = met[max(row - 1, 0)], met[row], met[min(row + 1, rows - 1)]
+        for x in range(columns):
+            middle[x] = before[x] | own[x] | after[x]
+        for x in range(columns):
+            near[_STRIDE * x] = near[_STRIDE * x + 1] = line[x] | line[x + 1] | line[x + 2]
+        for y in range(_STRIDE * row, min(_STRIDE * row + _STRIDE, height)):
+            shown, kept = mask[top + y, left : left + width], out[top + y, left : left + width]
+            for x in range(width):
+                kept[x] = shown[x] & near[x]

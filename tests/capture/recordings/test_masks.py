@@ -53,6 +53,22 @@ def test_the_likeliest_mask_is_without_the_programs_own_margin(tmp_path: Path) -
         assert (found == wanted).all() and found[0, 20:23].all() and (found | ~bare.astype(bool)).all()
 
 
+def test_numbers_of_masks_lie_at_their_frames_in_whatever_order_these_come(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    masks, file = rng.random((7, 6, 16)) > 0.5, tmp_path / "silhouettes.h5"
+    agreement, flags = rng.random(7).astype(np.float32), np.arange(7, dtype=np.uint16)
+    with create_masks(file, ["a"], [(16, 6)], 7, {}) as writer:
+        for start, stop in ((4, 6), (0, 2), (2, 3), (6, 7)):
+            here, told = slice(start, stop), flags[start:stop].copy()
+            writer.write("a", start, np.packbits(masks[here], axis=-1), agreement[here], told)
+            told[:] = 99  # what was written does not change with what it was read from
+    assert (read_masks(file, "a")[[0, 1, 2, 4, 5, 6]] == masks[[0, 1, 2, 4, 5, 6]]).all()
+    assert read_flags(file)[:, 0].tolist() == [0, 1, 2, 0, 4, 5, 6]
+    wanted = np.where(np.arange(7) == 3, np.nan, agreement)
+    np.testing.assert_array_equal(read_agreement(file)[:, 0], wanted.astype(np.float32))
+
+
 def test_saved_masks_load_in_any_order(tmp_path: Path, rng: np.random.Generator) -> None:
     # Widths that are no multiple of eight, and camera names that a string sort would reorder.
     masks = {"cam10": rng.random((7, 5, 13)) > 0.5, "cam2": rng.random((7, 6, 16)) > 0.5}

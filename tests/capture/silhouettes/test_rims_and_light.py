@@ -11,6 +11,7 @@ from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import _AROUND_PX, _differs, _evidently, _ratios, doubt_of
 from capture.silhouettes.edges.half_way import half_way_edge
+from capture.silhouettes.views.confirmation import _kept
 from tests.capture.silhouettes.test_lively_places import SHAPE, scene
 
 
@@ -188,3 +189,15 @@ def test_what_is_not_known_is_filled_in_from_around(rng: np.random.Generator) ->
     found = filled(hidden, known)
     np.testing.assert_allclose(found[known], slope[known], rtol=1e-5)
     assert np.abs(found - slope)[~known].max() < 12.0  # a hole 20 px wide in slopes of 2 and 1 per px
+
+
+def test_a_silhouette_is_kept_around_what_of_its_grid_is_confirmed(rng: np.random.Generator) -> None:
+    for shape, corner in (((30, 41), (3, 6)), ((9, 12), (0, 0)), ((5, 5), (4, 4))):
+        mask = rng.random(shape) < 0.8
+        grid = (-(-(shape[0] - corner[0]) // 2), -(-(shape[1] - corner[1]) // 2))
+        met = rng.random(grid) < 0.1
+        near = cv2.dilate(met.view(np.uint8), np.ones((3, 3), np.uint8)).repeat(2, axis=0).repeat(2, axis=1)
+        wanted = np.zeros(shape, dtype=bool)
+        here = wanted[corner[0] :, corner[1] :]
+        here |= near[: here.shape[0], : here.shape[1]] > 0
+        np.testing.assert_array_equal(_kept(mask, met, corner), wanted & mask)
