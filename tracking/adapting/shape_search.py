@@ -45,6 +45,8 @@ __all__ = ["Adaptation", "adapt_shape"]
 
 ROUNDS = ((90.0, 60.0, 60.0), (60.0, 45.0, 45.0), (60.0, 32.0, 32.0), (45.0, 24.0, 24.0), (32.0, 20.0, 20.0))
 """Robust scales of the poses' fits in each round, and (the last) of the step in shape; thousandths of the size."""
+FEWER = ROUNDS[::2]
+"""The same where the body is built like the built-in one: there is less to go."""
 SETTLED = 0.02
 """A largest step of a logarithm that makes the next round the last."""
 MOST = 0.15
@@ -137,7 +139,10 @@ def adapt_shape(
         if build is not None:
             expected = settings.contour_sigma * body_unit(body.outline_template)
             stiffness = known_of_stout_bodies(builtin.body, [fit.residual for fit in poses.values()], expected)
-        shaped, sigma, skirt = _search(shaper, rig, looks, poses, start, stiffness, fixed_lengths, settings, skirt)
+        rounds = FEWER if build is None else ROUNDS
+        shaped, sigma, skirt = _search(
+            shaper, rig, looks, poses, start, stiffness, fixed_lengths, settings, skirt, rounds
+        )
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
@@ -327,23 +332,29 @@ def _search(
     fixed_lengths: bool,
     settings: Settings,
     skirt: Skirt | None,
+    rounds: Sequence[tuple[float, ...]],
 ) -> tuple[Shaped, Floats, Skirt | None]:
-    """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds to ``start``."""
+    """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds to ``start``.
+
+    An animal of another build is no longer where it was found as its shape changes: a larger one stands otherwise, and
+    would stay as large. So where there are more rounds than `FEWER` its poses are looked for along the manifold too.
+    """
     body, count = start.body, len(start.lengths)
     middle = start.logs
     free = np.arange(count if fixed_lengths else 0, len(middle))
     fields = shaper.girth_fields(start)
     shaped = shaper.make(start, whole=False)
     covariance = np.full((len(middle), len(middle)), np.nan)
-    turn = 0
-    while turn < len(ROUNDS):
-        robust = ROUNDS[turn]
+    turn, final = 0, len(rounds) - 1
+    while turn <= final:
+        robust = rounds[turn]
         solver = make_solver(dressed(shaped.subject, skirt), rig, replace(settings, robust=robust))
         logs = shaped.shape.logs
         # The flesh grows with the factor, so its derivative by the logarithm does too.
         grown = np.exp(logs - middle)[count:, None, None] * fields
         longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
-        measure = partial(_measured, solver, looks, fits, shaped, grown, longer)
+        anew = len(rounds) > len(FEWER) and 0 < turn < final
+        measure = partial(_measured, solver, looks, fits, shaped, grown, longer, anew)
         fits, more_hessian, more_gradient = once("shape", measure)
         if skirt is not None:
             skirt = measured_skirt(shaped.subject, skirt, rig, looks, fits, settings)
@@ -351,9 +362,9 @@ def _search(
         step = np.zeros(len(logs))
         covariance = np.linalg.inv(hessian[np.ix_(free, free)])
         step[free] = np.clip(-covariance @ gradient[free], -MOST, MOST)
-        last = turn == len(ROUNDS) - 1
+        last = turn == final
         shaped = shaper.make(BodyShape.from_logs(body, logs + step), whole=last)
-        turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, len(ROUNDS) - 1)
+        turn = turn + 1 if last or np.abs(step).max() > SETTLED else max(turn + 1, final)
     sigma = np.zeros(len(middle))
     sigma[free] = COMMON * np.sqrt(np.diag(covariance))
     return shaped, sigma, skirt
@@ -366,12 +377,19 @@ def _measured(
     shaped: Shaped,
     grown: Floats,
     longer: list[QuadRig],
+    anew: bool,
 ) -> tuple[dict[int, FrameFit], Floats, Floats]:
-    """Fit the poses once more, and sum what they say of the shape: Hessian and gradient."""
+    """Fit the poses once more, ``anew`` along the manifold too, and sum what they say of the shape.
+
+    Returns:
+        The fits, and Hessian and gradient of the shape.
+    """
     moved: dict[int, FrameFit] = {}
     hessian, gradient = np.zeros(()), np.zeros(())
     vertices = len(solver.template.vertices)
     for frame, before in fits.items():
+        if anew:
+            before = _settled(solver, looks[frame], before.pose, before.latent)
         fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
         more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer, vertices))
         hessian, gradient = hessian + more[0], gradient + more[1]

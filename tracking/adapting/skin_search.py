@@ -34,7 +34,7 @@ from tracking.subjects.subject import Subject
 
 __all__ = ["OutlinePairs", "fit_skin", "outline_pairs"]
 
-ROUNDS = 4
+ROUNDS = 3
 """How often poses and skin take turns."""
 SLOPE = 0.8
 """How steeply the skin leaves the body's, 1 sigma: change between neighbouring vertices against their distance."""

@@ -7,7 +7,7 @@ quads. A second hypothesis that fits as well with another pose or heading makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import SolveError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
-from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.fitting.solver import FrameFit, FrameSolver, RoughFit
 from tracking.observations.contour_fill import MeshEdges, fill_silhouette
 from tracking.observations.contours import Observation
 from tracking.priors.gplvm import GplvmPrior
@@ -32,6 +32,8 @@ COARSE = 4
 """Pixels per side of one coarse pixel."""
 ALIKE = 100.0
 """Proposals whose quads lie nearer to each other than this are one, thousandths of the size."""
+SPARE = 2
+"""Proposals that go along the manifold to its end beyond those that are fitted with all quads."""
 MENDED = 3
 """Rivals that are mended limb by limb before the best is chosen."""
 MANY = 1000
@@ -50,6 +52,9 @@ class Hypothesis:
     pose: QuadPose
     latent: Floats
     overlap: float
+
+
+Start = Hypothesis | RoughFit
 
 
 def silhouette_centre(rig: Rig, observation: Observation) -> Floats:
@@ -170,8 +175,9 @@ class Finder:
             SolveError: fewer than two cameras saw something.
         """
         proposals = _apart(self.anywhere(observation), keep, ALIKE * self.solver.unit)
-        rough = [self.solver.roughly(observation, item.pose, item.latent, rounds=3) for item in proposals]
-        rough.sort(key=lambda fit: -fit.agreement)
+        # One round tells which of them are worth two more.
+        rough = self._roughly(observation, proposals, 1)[: finish + SPARE]
+        rough = self._roughly(observation, rough, 2)
         fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
         fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
         fits.sort(key=lambda fit: -fit.score)
@@ -179,6 +185,11 @@ class Finder:
             fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
             fits.sort(key=lambda fit: -fit.score)
         return _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)
+
+    def _roughly(self, observation: Observation, starts: Sequence[Start], rounds: int) -> list[RoughFit]:
+        """Go along the manifold from each start, so many rounds; best first."""
+        rough = [self.solver.roughly(observation, one.pose, one.latent, rounds=rounds) for one in starts]
+        return sorted(rough, key=lambda fit: -fit.agreement)
 
     def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""

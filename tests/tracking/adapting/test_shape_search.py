@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
 from skeleton.motions import make_motion
 from tracking.adapting.proportions import known_of_bodies
-from tracking.adapting.shape_search import _keeps_skin, adapt_shape
+from tracking.adapting.shape_search import _keeps_skin, _measured, adapt_shape
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.subjects.settled_joints import SETTLED
@@ -104,6 +106,30 @@ def test_lengths_and_girths_are_found() -> None:
     plain = np.abs(np.log(1.02) - TRUTH.logs[count:]).mean()
     assert np.abs(error[count:]).mean() < 0.6 * plain
     assert found.as_table()["kept"] and set(found.fitted) | set(found.held) == set(range(6))
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_poses_of_another_build_are_looked_for_along_the_manifold_too(
+    monkeypatch: pytest.MonkeyPatch, anew: bool
+) -> None:
+    """Of two ways to stand a local fit keeps the one it has; along the manifold the better one is found."""
+    stuck, free = (SimpleNamespace(pose=name, latent=None, agreement=score) for name, score in (("a", 0.7), ("b", 0.8)))
+
+    class Solver:
+        template = SimpleNamespace(vertices=np.zeros((3, 3)))
+
+        def fit(self, look: Any, pose: Any, latent: Any, *, latent_steps: bool) -> Any:
+            return free if latent_steps or pose == "b" else stuck
+
+        def shape_system(self, look: Any, fit: Any) -> tuple[Any, Any]:
+            return np.eye(1), np.ones(1)
+
+    monkeypatch.setattr("tracking.adapting.shape_search._effects", lambda *args: ())
+    solver: Any = Solver()
+    nothing: Any = None
+    begun: Any = {0: stuck}
+    fits, _, _ = _measured(solver, {0: nothing}, begun, nothing, nothing, [], anew)
+    assert fits[0].pose == ("b" if anew else "a")
 
 
 def test_bones_of_a_limb_keep_their_proportion_more_than_other_parts() -> None:
