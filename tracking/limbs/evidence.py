@@ -17,6 +17,7 @@ from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import Limbs
 from tracking.limbs.confirming import borne_out
 from tracking.limbs.drawing import Canvas, ViewDrawing, drawn, judged, projected
+from tracking.limbs.feet_apart import FeetApart
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.quads.template import Template
@@ -79,13 +80,15 @@ class LimbRecord:
         standing: (T, L) how far a rodent's hind foot is from where hind feet stand under such a trunk, in sigmas
             (`tracking.fitting.stance`), infinite where it is curled up; NaN for other limbs, and for people.
         leap: (T, L) how far it leaves the path through the frames before and after, mm (`tracking.limbs.leaps`).
+        feet: (T, L) views that show the foot of a rodent's leg itself, apart from the rest of the body
+            (`tracking.limbs.feet_apart`); NaN for other limbs, and for people.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = (
         "bad", "outside", "missing", "views", "residual", "weak", "lead", "turned", "shown", "standing",
-        "leap",
+        "leap", "feet",
     )  # fmt: skip
-    MORE_IS_BETTER: ClassVar[tuple[str, ...]] = ("views", "lead", "turned")
+    MORE_IS_BETTER: ClassVar[tuple[str, ...]] = ("views", "lead", "turned", "feet")
     bad: Floats
     outside: Floats
     missing: Floats
@@ -97,6 +100,7 @@ class LimbRecord:
     shown: Floats
     standing: Floats
     leap: Floats
+    feet: Floats
 
     @classmethod
     def empty(cls, frames: int, limbs: int) -> LimbRecord:
@@ -123,6 +127,7 @@ class LimbEvidence:
         # What was looked at and drawn last: the tests of one frame share it.
         self._looked_at: tuple[Observation, list[Canvas | None]] | None = None
         self._drawn: tuple[Observation, QuadPose, list[ViewDrawing | None]] | None = None
+        self._feet = FeetApart(limbs, template, solver.camera_rows)
         self._of_outline: Ints = _owners(limbs, solver.template)
         outer = np.zeros(len(limbs.of_quad), np.bool_)
         for chain in limbs.chains[1:]:
@@ -162,6 +167,13 @@ class LimbEvidence:
                     drawing, count, self._tolerance, covered=self._covered
                 )
         return LimbSight(outside, missing, apart)
+
+    def feet(self, observation: Observation, pose: QuadPose) -> Floats:
+        """(L,) how many views show the foot of each leg of a rodent; NaN for other limbs, and for people."""
+        if not self._feet.legs:
+            return np.full(len(self.limbs), np.nan)
+        vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
+        return self._feet.views(self.draw(observation, pose), vertices, self._tolerance)
 
     def borne_out(self, observation: Observation, pose: QuadPose, sight: LimbSight) -> LimbSight:
         """Return what is seen of the limbs of a rodent, of what one view holds against them only what others bear out.

@@ -251,6 +251,7 @@ class LimbMender:
         record.lead[frame] = self.search.leads(observation, fit.pose, known)
         self._turn_in_place(observation, fit, record.turned[frame])
         self._stand(fit, record.standing[frame])
+        record.feet[frame] = self.evidence.feet(observation, fit.pose)
         for limb in self._ambiguous(record, frame):
             apart = ELSEWHERE if limb == self._head else APART
             over_fits = self._lead_over_fits(observation, fit, limb, apart)

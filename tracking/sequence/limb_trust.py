@@ -9,8 +9,8 @@ What one view holds against a rodent's limb counts as far as others bear it out 
 A rodent's limits are wider, against what is wrong for it: fur and a trunk that bulges leave residuals twice as large, a
 point 15 mm off is 160 thousandths of its size, and its limbs stand before the trunk, where no lead is to be had. What
 tells a wrong head is its posture (`tracking.fitting.posture`), which the lead holds against it. A limb that fewer than
-two views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back. Its feet,
-which silhouettes lack more often than not, are believed where the images show them (`tracking.appearance.feet`).
+two views show apart from the rest is never believed: a tail that the silhouettes lack folds over the back. Nor is a leg
+whose foot no two silhouettes show (`tracking.limbs.feet_apart`), unless the images do (`tracking.appearance.feet`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from tracking.sequence.trust import FALL, POOR, Reason, Trust
 __all__ = [
     "PEOPLE",
     "RODENTS",
+    "SHOWN",
+    "STOOD",
     "TURN",
     "Limits",
     "frames_with_limbs",
@@ -94,8 +96,12 @@ PLACES, FEWER_PLACES = 0.10, 0.05
 """Share of the places around that may show a foot better in the images than its own: below, it is seen there, though
 silhouettes lack it; and the same where fewer than two views show the leg apart from the rest."""
 STANDS, FIRM = 2.0, 2.0
-"""Sigmas from where hind feet stand under a trunk that is believed, within which one is believed, seen or not, for they
-carry the animal; and how many times what is allowed silhouettes may hold against it: shade lies where feet stand."""
+"""Sigmas from where hind feet stand under a trunk that is believed, within which one that is shown is believed; and how
+many times what is allowed silhouettes may hold against it: shade lies where feet stand."""
+STOOD = 48.0
+"""How far a foot that is not shown may be from where it is put, 1 sigma along an axis, thousandths of the size: as feet
+of the published motions spread about where they stand (`tracking.fitting.stance`), 0.18 of the trunk in all. A real
+mouse's marked hind paws: 7.7 mm in all, which is the same."""
 LOSS = 0.25
 """Unexplained and empty share of a limb from which on it is lost."""
 SHOWN = 2.0
@@ -106,7 +112,12 @@ cameras alone leave a forearm before the trunk anywhere between, and no third on
 UNCHECKED = 0.5
 """Share of the uncertainty that a person's limb may have where fewer views than that show any limb: outlines of two
 cameras are checked by no third one. A dancer's leg that two cameras show was 85 mm off with 0.5 to 0.75."""
-UNSEEN = (int(Reason.HIDDEN), int(Reason.AMBIGUOUS_LIMB), int(Reason.ONE_SIDED), int(Reason.TURN_UNTOLD))
+UNSEEN = tuple(
+    int(why)
+    for why in (
+        Reason.HIDDEN, Reason.AMBIGUOUS_LIMB, Reason.ONE_SIDED, Reason.TURN_UNTOLD, Reason.FOOT_UNSEEN,
+    )
+)  # fmt: skip
 """Reasons that say that a limb is not seen, not that it is contradicted."""
 CONTRADICTED = (int(Reason.IN_EMPTY_AIR), int(Reason.UNEXPLAINED_NEAR), int(Reason.OUTLINE_OFF))
 """Reasons that say that silhouettes contradict a limb."""
@@ -163,7 +174,10 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     mark(_leapt(record, unit, limits) > 0, Trust.DOUBTFUL, Reason.JUMP)
     if limits is not RODENTS:
         mark(_mostly_contradicted(trust, reason)[:, None], Trust.DOUBTFUL, Reason.OUTLINE_OFF)
-    mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.TURN_UNTOLD)  # last: where nothing else speaks against it
+    # Last: where nothing else speaks against it.
+    mark(_turn_doubt(record) > 0, Trust.DOUBTFUL, Reason.TURN_UNTOLD)
+    foot_unseen = _foot_unseen(record)
+    mark(foot_unseen, Trust.DOUBTFUL, Reason.FOOT_UNSEEN)
     seen = (trust == int(Trust.DOUBTFUL)) & (
         np.nan_to_num(record.shown, nan=1.0) < np.where(hidden, FEWER_PLACES, PLACES)
     )
@@ -171,7 +185,8 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     # this leg's where outlines hold the leg from one side only, or hide it and speak against it: a fore paw looks the
     # same, and so does a bare tail.
     seen &= (_turn_doubt(record)[:, :1] <= 0) & ~one_sided & ~(hidden & (bad > limits.doubt))
-    little = (bad <= FIRM * limits.doubt) & (np.maximum(outside, missing) <= FIRM * limits.one_view)
+    shown = ~foot_unseen | (np.nan_to_num(record.shown, nan=1.0) < PLACES)
+    little = shown & (bad <= FIRM * limits.doubt) & (np.maximum(outside, missing) <= FIRM * limits.one_view)
     seen |= _stands(record, trust) & little & (trust == int(Trust.DOUBTFUL))
     trust[seen], reason[seen] = int(Trust.TRUSTED), 0
     curled = np.isposinf(record.standing)
@@ -199,6 +214,11 @@ def images_could_tell(record: LimbRecord, legs: Ints, *, unit: float, limits: Li
     return np.asarray(((best[0] != blind[0]) | (best[1] != blind[1]))[:, legs])
 
 
+def _foot_unseen(record: LimbRecord) -> Bools:
+    """(T, L) legs of a rodent whose foot no two views show in most of the frames around."""
+    return np.asarray(np.isfinite(record.feet) & (_around(record.feet) < SHOWN - 0.5))
+
+
 def _stands(record: LimbRecord, trust: Ints) -> Bools:
     """(T, L) hind feet of a rodent that stand where such a trunk has them, under one that is believed."""
     return np.asarray((np.nan_to_num(record.standing, nan=np.inf) < STANDS) & (trust[:, :1] == int(Trust.TRUSTED)))
@@ -213,7 +233,8 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     weak = np.clip(np.nan_to_num(record.weak) / _weak(record, unit, limits) - 1.0, 0.0, 1.0)
     turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
     alone = 0.1 * _unchecked(record)
-    doubt = REACH * unit * np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone], axis=0)
+    stood = STOOD / REACH * (_foot_unseen(record) & ~(record.shown < PLACES))
+    doubt = REACH * unit * np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone, stood], axis=0)
     if limits is not RODENTS:
         wrong = _mostly_contradicted(*judge_limbs(record, unit=unit, limits=limits))
         doubt[wrong] = np.maximum(doubt[wrong], doubt[wrong].mean(axis=1, keepdims=True))

@@ -252,7 +252,7 @@ class TrackFile:
     def limb_record(self, frames: Frames = _ALL) -> LimbRecord:
         """Return what the verdicts about the limbs rest on."""
         # Earlier versions did not write some of it: that says nothing for a limb or against it.
-        later = ("turned", "shown", "standing", "leap")
+        later = ("turned", "shown", "standing", "leap", "feet")
         known = {key: self._given(f"limb_{key}", frames) for key in LimbRecord.NAMES if key not in later}
         for key in later:
             values = self._numbers(f"limb_{key}", frames)

@@ -77,6 +77,7 @@ class Reason(IntEnum):
     LOOSE_CLOTHES = 18
     FACING_UNTOLD = 19
     TURN_UNTOLD = 20
+    FOOT_UNSEEN = 21
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,6 +91,10 @@ _WORDS = {
         "rolled, or nodded, in place it explains the images as well",
         "Treat its roll, or the nod of the head, as unknown; set a key pose if you can tell.",
     ),
+    "foot unseen": ReasonWords(
+        "fewer than two views show its foot, which stands where feet of such a body stand as a rule",
+        "Treat the foot as unknown; a camera that sees under the animal helps.",
+    ),
     "facing untold": ReasonWords(
         "neither head nor tail is seen where the body has them: it may face the other way",
         "Look which way the animal faces; set a key pose if it is wrong.",

@@ -18,11 +18,12 @@ from tracking.adapting.scale_search import make_solver
 from tracking.limbs import confirming
 from tracking.limbs.drawing import unexplained
 from tracking.limbs.evidence import LimbSight
+from tracking.limbs.feet_apart import OUTERMOST
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
-from tracking.sequence.limb_trust import RODENTS, judge_limbs
+from tracking.sequence.limb_trust import RODENTS, SHOWN, judge_limbs
 from tracking.sequence.trust import Trust
 from tracking.subjects.subject import Subject, builtin_subject
 
@@ -114,6 +115,23 @@ def test_a_tail_that_one_view_lacks_is_there_and_one_that_all_but_one_lack_is_no
         plain, borne_out = seen(changed, pose)
         assert plain.outside[tail].max() > 0.2
         assert (borne_out.bad[tail] < RODENTS.doubt) == there
+
+
+def test_a_foot_that_is_painted_out_of_the_silhouettes_is_not_seen() -> None:
+    """A paw drawn up into the belly: only its own place in the silhouettes says that it is not where it stood."""
+    mouse, mender, pose, masks = scene()
+    evidence, template = mender.evidence, mouse.outline_template
+    leg, other = (evidence.limbs.names.index(name) for name in (LEG, "right_hind_limb"))
+    foot = np.isin(evidence.limbs.nearest_quads(template.binding), evidence.limbs.chains[leg][-OUTERMOST:])
+    own = foot[template.faces].any(axis=1)
+    surface = mouse.cage_rig.deform(template.binding, pose)
+    rest = cast_masks(rig(), surface, template.faces[~own])
+    for lacking, shown in ((0, True), (4, False), (5, False)):
+        changed = [rest[k] if k < lacking else mask for k, mask in enumerate(masks)]
+        feet = evidence.feet(observe(changed), pose)
+        assert (feet[leg] >= SHOWN) == shown and feet[other] >= SHOWN
+        assert np.isnan(feet[0])
+    assert not trusted(list(rest), pose)[LEG]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tracking.limbs.evidence import LimbRecord
-from tracking.sequence.limb_trust import PEOPLE, RODENTS, frames_with_limbs, judge_limbs, limb_doubt, limits_of
+from tracking.sequence.limb_trust import PEOPLE, RODENTS, STOOD, frames_with_limbs, judge_limbs, limb_doubt, limits_of
 from tracking.sequence.trust import Reason, Trust, judge_track
 
 UNIT = 1.0
@@ -187,7 +187,7 @@ def test_a_rodents_head_is_not_believed_where_another_place_explains_more_nor_an
     turned[:, :2] = 0.02
     lead = np.array([[np.nan, 0.1, 0.1], [np.nan, -0.03, -0.03], [np.nan, 0.1, 0.1], [np.nan, 0.1, 0.1]])
     unknown = empty + np.nan
-    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, *(3 * (unknown,)))
+    record = LimbRecord(empty, empty, empty, empty + 4, empty + 6.0, empty + 2.0, lead, turned, *(4 * (unknown,)))
     limb_trust, limb_reason = judge_limbs(record, unit=UNIT, limits=limits_of(names))
     assert limb_trust.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert limb_reason[1, 1] == Reason.AMBIGUOUS_LIMB
@@ -353,12 +353,31 @@ def test_what_silhouettes_hold_against_a_rodents_limb_in_one_frame_is_weighed_wi
         ({"standing": 1.0, "missing": 0.4}, False),
     ],
 )
-def test_a_hidden_hind_foot_is_believed_where_it_stands_as_hind_feet_do(
+def test_a_leg_whose_foot_is_seen_is_believed_where_it_stands_as_hind_feet_do(
     changed: dict[str, float], believed: bool
 ) -> None:
-    record = throughout(good(9), views=0.0, **changed)
+    record = throughout(good(9), views=0.0, feet=2.0, **changed)
     trust, _ = judge_limbs(record, unit=UNIT, limits=RODENTS)
     assert (trust[:, 1] == int(Trust.TRUSTED)).all() == believed
+
+
+def test_a_foot_that_no_two_views_show_is_not_believed_for_standing_where_feet_stand() -> None:
+    """Neither where its leg fits well, nor where it is hidden; its sigma is as far as feet spread about that place."""
+    for views in (0.0, 4.0):
+        record = throughout(good(9), views=views, standing=0.5, feet=1.0, residual=2.0)
+        trust, reason = judge_limbs(record, unit=UNIT, limits=RODENTS)
+        assert (trust[:, 1] == int(Trust.DOUBTFUL)).all() and (trust[:, 0] == int(Trust.TRUSTED)).all()
+        assert (limb_doubt(record, unit=UNIT, limits=RODENTS)[:, 1] >= 0.99 * STOOD).all()
+    assert (reason[:, 1] == int(Reason.FOOT_UNSEEN)).all()
+    # One frame in which a view less shows it is no doubt.
+    for frames, believed in (([4], True), ([2, 3, 4, 5, 6], False)):
+        seen = throughout(good(9), feet=2.0)
+        seen.feet[frames, 1] = 1.0
+        assert (judge_limbs(seen, unit=UNIT, limits=RODENTS)[0][4, 1] == int(Trust.TRUSTED)) == believed
+    # The images may show what silhouettes lack.
+    shown = throughout(good(9), standing=0.5, feet=1.0, shown=0.08)
+    assert not judge_limbs(shown, unit=UNIT, limits=RODENTS)[0].any()
+    assert not limb_doubt(shown, unit=UNIT, limits=RODENTS).any()
 
 
 def test_no_hind_foot_stands_under_a_trunk_whose_roll_is_not_told() -> None:
