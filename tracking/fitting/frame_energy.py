@@ -242,7 +242,7 @@ class FrameEnergy:
     def _root_weights(self, level: _Level, matches: Matches, scale: float, residual: float) -> Floats:
         """Roots (N,) of the pairs' weights; ``residual`` is that of the whole outline, mm."""
         # Silhouettes that err more have lost more of the feet.
-        pull = 1.0 if level.pale is None else max(self._erring(residual), 1.0) / PALE_SCALE
+        pull = 1.0 if level.pale is None else max(self.erring(residual), 1.0) / PALE_SCALE
         return _roots(
             matches.pairs,
             matches.residuals,
@@ -377,10 +377,10 @@ class FrameEnergy:
         if self.bones is not None:
             self.bones.add_to(self.cage_rig, pose, system.hessian, system.gradient, settings.bone_weight)
         if self.posture is not None:
-            self.posture.add_to(system, pose, self._erring(residual))
+            self.posture.add_to(system, pose, self.erring(residual))
         return Evaluation(system, residual, at.variance, departure)
 
-    def _erring(self, residual: float) -> float:
+    def erring(self, residual: float) -> float:
         """By how much outlines err together beyond what the energy takes for one sample, told by what is left of them.
 
         The larger their errors, over what is expected, the longer the stretches that share one: hence the square.

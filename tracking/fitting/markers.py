@@ -21,7 +21,7 @@ def carried_points(cage_rig: CageRig, binding: Floats, rotations: Floats, centre
     return result
 
 
-def point_sigma(cage_rig: CageRig, binding: Floats, fit: FrameFit, floor: float) -> Floats:
+def point_sigma(cage_rig: CageRig, binding: Floats, fit: FrameFit, floor: float, common: float = COMMON) -> Floats:
     """1 sigma (P,) of bound points along one axis, mm, from the curvature of the energy at the fit.
 
     The covariance of the quads is the inverse Hessian of an energy whose terms are in units of their sigmas, widened by
@@ -32,10 +32,11 @@ def point_sigma(cage_rig: CageRig, binding: Floats, fit: FrameFit, floor: float)
         binding: (P, 4 Q + F).
         fit: a frame.
         floor: what the deformation model itself misses, mm, added in quadrature.
+        common: by how much outlines err together.
     """
     size = len(fit.hessian)
     metric = np.mean(np.diag(fit.hessian))
     covariance = np.linalg.inv(fit.hessian + 1e-9 * metric * np.eye(size))
     jacobian = cage_rig.point_jacobian(binding, cage_rig.derivatives(fit.pose))
     variance = np.einsum("pik,kl,pil->p", jacobian, covariance, jacobian, optimize=True) / 3.0
-    return np.asarray(np.sqrt(COMMON**2 * np.maximum(variance, 0.0) + floor**2))
+    return np.asarray(np.sqrt(common**2 * np.maximum(variance, 0.0) + floor**2))

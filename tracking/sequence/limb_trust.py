@@ -234,7 +234,9 @@ def limb_doubt(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> F
     turned = 0.5 * np.clip(_turn_doubt(record), 0.0, 1.0)
     alone = 0.1 * _unchecked(record)
     stood = STOOD / REACH * (_foot_unseen(record) & ~(record.shown < PLACES))
-    doubt = REACH * unit * np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone, stood], axis=0)
+    curled = 0.5 * np.isposinf(record.standing)
+    share = np.max([unexplained, 0.5 * rival, turned, 0.3 * rough, 0.3 * weak, alone, stood, curled], axis=0)
+    doubt = REACH * unit * share
     if limits is not RODENTS:
         wrong = _mostly_contradicted(*judge_limbs(record, unit=unit, limits=limits))
         doubt[wrong] = np.maximum(doubt[wrong], doubt[wrong].mean(axis=1, keepdims=True))

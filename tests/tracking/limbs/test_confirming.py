@@ -24,6 +24,7 @@ from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender
 from tracking.sequence.limb_trust import RODENTS, SHOWN, judge_limbs
+from tracking.sequence.track_output import marker_sigma
 from tracking.sequence.trust import Trust
 from tracking.subjects.subject import Subject, builtin_subject
 
@@ -132,6 +133,18 @@ def test_a_foot_that_is_painted_out_of_the_silhouettes_is_not_seen() -> None:
         assert (feet[leg] >= SHOWN) == shown and feet[other] >= SHOWN
         assert np.isnan(feet[0])
     assert not trusted(list(rest), pose)[LEG]
+
+
+def test_points_of_a_body_unlike_the_template_are_as_much_less_sure_as_its_outlines_leave() -> None:
+    mouse, mender, pose, masks = scene()
+    solver, look = mender.evidence.solver, observe(list(masks))
+    fit = solver.fit(look, pose, mender.search.latent_of(pose), latent_steps=False, last_steps=1)
+    rows = np.ascontiguousarray(mouse.template.binding[mouse.marker_vertices], np.float64)
+    drawn, alike, furry = (
+        marker_sigma(rows, mouse, solver, replace(fit, residual=left)) for left in (fit.residual, 0.3, 1.7)
+    )
+    assert np.allclose(drawn, alike)  # outlines of the template itself leave next to nothing
+    assert (furry > 1.2 * 1.7).all() and (drawn < 1.5).all()
 
 
 @pytest.mark.parametrize(

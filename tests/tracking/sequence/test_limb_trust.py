@@ -389,8 +389,10 @@ def test_no_hind_foot_stands_under_a_trunk_whose_roll_is_not_told() -> None:
 
 
 def test_hind_feet_of_an_animal_that_is_curled_up_are_doubted() -> None:
-    trust, reason = judge_limbs(throughout(good(9), standing=np.inf), unit=UNIT, limits=RODENTS)
+    record = throughout(good(9), standing=np.inf)
+    trust, reason = judge_limbs(record, unit=UNIT, limits=RODENTS)
     assert (trust[:, 1] == int(Trust.DOUBTFUL)).all() and (reason[:, 1] == int(Reason.TURN_UNTOLD)).all()
+    assert (limb_doubt(record, unit=UNIT, limits=RODENTS)[:, 1] > 100.0).all()
 
 
 def test_an_animal_that_is_curled_up_and_may_be_rolled_is_doubted_as_a_whole() -> None:
