@@ -18,7 +18,7 @@ PERSON, RODENT = ("trunk", "left_arm"), ("trunk", "left_fore_limb")
 def good(frames: int = 3, limbs: int = 2) -> LimbRecord:
     """Frames in which every limb is explained, seen and without a rival."""
     zeros = np.zeros((frames, limbs))
-    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(4 * (zeros + np.nan,)))
+    return LimbRecord(zeros, zeros, zeros, zeros + 4, zeros + 6.0, zeros + 2.0, zeros + 0.3, *(5 * (zeros + np.nan,)))
 
 
 def with_one(record: LimbRecord, **changed: float) -> LimbRecord:
