@@ -12,6 +12,7 @@ background pixels.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import cv2
 import numpy as np
@@ -23,6 +24,7 @@ from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 from capture.backgrounds.evidence import Evidence, ShadeRule, Window
 from capture.silhouettes.cleanup import Cleaning
+from capture.silhouettes.edges.hats import blurred
 from capture.silhouettes.lively_places import lively_places, measure_around
 
 __all__ = ["HUE_LIMIT", "FollowingModel", "PlateModel", "matched_channels"]
@@ -52,6 +54,11 @@ class PlateModel:
     hue_limit: float = HUE_LIMIT
     states: tuple[Background, ...] = ()
     rank: int = 1
+
+    @cached_property
+    def smooth(self) -> Singles:
+        """(H, W, C) the background a little blurred, for thin parts: all frames ask for it."""
+        return blurred(self.background.centre)
 
     def evidence(self, image: Bytes) -> Bytes:
         """Return (H, W) the distance from the background in units of 1 / `SCALE` standard deviations."""

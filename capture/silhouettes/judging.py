@@ -239,7 +239,7 @@ def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
     ):
         return np.zeros_like(mask)
     ground = Background(plate.background.centre[doubt.window], plate.background.spread[doubt.window])
-    return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask)
+    return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask, plate.smooth[doubt.window])
 
 
 def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], rig: Rig) -> None:

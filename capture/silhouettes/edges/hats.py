@@ -18,7 +18,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
 
-__all__ = ["thin_structures"]
+__all__ = ["blurred", "thin_structures"]
 
 #: Parts up to twice this share of the silhouette's size (root of its area) are thin.
 _THIN = 0.055
@@ -37,7 +37,9 @@ _DARK = np.float32(8.0)
 _FAR, _NEAR = np.float32(1e30), np.float32(1e-30)
 
 
-def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools) -> Bools:
+def thin_structures(
+    image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools, smooth: Singles | None = None
+) -> Bools:
     """Return (h, w) what ``differs`` outside a silhouette and is thin, in brightness or redness.
 
     Args:
@@ -46,6 +48,7 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
         light: (C,) gain of the image's light.
         differs: (h, w) pixels that differ from the ground, shade or not.
         mask: (h, w) the silhouette.
+        smooth: (h, w, C) the ground's brightness as `blurred` makes it of the whole image; None: it is made here.
     """
     out = np.zeros_like(mask)
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
@@ -61,7 +64,8 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
     room = 2 * radius + _BLUR_PX + _GAP_PX
     top, left = max(near[0].start, y - room), max(near[1].start, x - room)
     here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
-    ratios, noise = _ratios(image[here], Background(ground.centre[here], ground.spread[here]), light)
+    lit = blurred(ground.centre[here]) if smooth is None else smooth[here]
+    ratios, noise = _ratios(image[here], lit, ground.spread[here], light)
     body = np.asarray(cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)))
     at = np.flatnonzero(wide[here])
     # A logarithm keeps the order of values: hats are made of the ratios themselves, and it is taken where it is asked.
@@ -75,22 +79,23 @@ def thin_structures(image: Bytes, ground: Background, light: Floats, differs: Bo
     return out
 
 
-def _ratios(image: Bytes, ground: Background, light: Floats) -> tuple[list[Singles], Singles]:
+def _ratios(image: Bytes, lit: Singles, spread: Singles, light: Floats) -> tuple[list[Singles], Singles]:
     """Return the product of all channels' ratios of image and ground; of a colour image also that of red and green.
 
     And (h, w) what noise makes of the logarithm of a ratio.
     """
     shape = image.shape
-    lit, spread = _blurred(ground.centre).reshape(shape), np.ascontiguousarray(ground.spread)
-    seen = _blurred(image).reshape(shape)
+    lit, spread = np.ascontiguousarray(lit), np.ascontiguousarray(spread)
+    seen = blurred(image)
     product, redness, noise = (np.empty(shape[:2], np.float32) for _ in range(3))
     _divide(seen, lit, spread, light.astype(np.float32), product, redness, noise)
     return [product, redness] if shape[2] == 3 else [product], noise
 
 
-def _blurred(image: NDArray[Any]) -> Singles:
+def blurred(image: NDArray[Any]) -> Singles:
+    """Return an image (h, w, C) of bytes or numbers, a little blurred: hats are not made of noise."""
     kernel = cv2.getGaussianKernel(2 * _BLUR_PX - 1, 1.0, cv2.CV_32F)
-    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel))
+    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel)).reshape(image.shape)
 
 
 @compiled
