@@ -11,7 +11,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.once import once
-from tracking.fitting.initialisation import Finder
+from tracking.fitting.initialisation import LYING, Finder
 from tracking.fitting.settings import OWN_POSES, Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
@@ -22,6 +22,10 @@ from tracking.subjects.subject import Subject, scaled_subject
 from tracking.terms.bone_lengths import BoneLengths, fit_bone_lengths, limb_bones
 
 __all__ = ["Found", "find_scale", "find_scale_and_poses", "make_solver", "refined_scale", "usual_settings"]
+
+CHILD = 0.8
+"""Size of a child against the built-in person's, from which on it is looked for where that person is not found: a pose
+that is wrong, of a body too large, does not lead to one that is right."""
 
 
 def usual_settings(subject: Subject) -> Settings:
@@ -97,15 +101,19 @@ def find_scale_and_poses(
 ) -> tuple[float, list[Found]]:
     """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
 
-    Each frame is found once at scale 1, then fitted at scales around it, from the best fit so far, until one overlaps
-    more than those beside it; the mean overlap is maximised on a parabola through these three. ``spreads`` are the
-    ratios of the scales tried, one pass each; where lengths are estimated afterwards, the first is enough.
+    Each frame is found once at scale 1 (and at that of a child, where a person is not found so), then fitted at scales
+    around it, from the best fit so far, until one overlaps more than those beside it; the mean overlap is maximised on
+    a parabola through these three. ``spreads`` are the ratios of the scales tried, one pass each; where lengths are
+    estimated afterwards, the first is enough.
     """
-    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=40)
     looks = [observe(frame) for frame in frames]
-    found = [once("found", partial(finder.find, look, keep=8, finish=3)) for look in looks]
+    scale, found = 1.0, _found(subject, rig, looks, up, settings)
+    if subject.body == "human" and _mean_overlap(found) < LYING:
+        smaller = _found(scaled_subject(subject, CHILD), rig, looks, up, settings)
+        if _mean_overlap(smaller) > _mean_overlap(found):
+            scale, found = CHILD, smaller
     starts = [fit for fit, _ in found]
-    scale, at_scale = 1.0, True
+    at_scale = True
     for spread in spreads:
         scale, starts = refined_scale(subject, rig, looks, starts, scale, spread, settings, at_scale=at_scale)
         at_scale = False
@@ -114,6 +122,18 @@ def find_scale_and_poses(
         for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
     ]
     return scale, poses
+
+
+def _found(
+    subject: Subject, rig: Rig, looks: Sequence[Observation], up: Floats, settings: Settings | None
+) -> list[tuple[FrameFit, float]]:
+    """The subject in each of some frames, found from nothing, and its lead over its best rival."""
+    finder = Finder(make_solver(subject, rig, settings), rig, up, poses=40)
+    return [once("found", partial(finder.find, look, keep=8, finish=3)) for look in looks]
+
+
+def _mean_overlap(found: Sequence[tuple[FrameFit, float]]) -> float:
+    return float(np.mean([fit.agreement for fit, _ in found]))
 
 
 def refined_scale(

@@ -3,6 +3,7 @@
 Every training pose of the prior, turned to every heading about the vertical, is scored by the overlap of coarse
 silhouettes. The best few, kept different from each other, are fitted along the manifold, the best of those with all
 quads. A second hypothesis that fits as well with another pose or heading makes the start ambiguous, which is said.
+Where none of them fits a person, the same poses are tried lying: captured people stand and walk.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.representative_frames import representative_frames
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["Finder", "Hypothesis", "Mend", "silhouette_centre", "spread_poses"]
+__all__ = ["LYING", "Finder", "Hypothesis", "Mend", "silhouette_centre", "spread_poses"]
 
 COARSE = 4
 """Pixels per side of one coarse pixel."""
@@ -38,6 +39,9 @@ MENDED = 3
 """Rivals that are mended limb by limb before the best is chosen."""
 MANY = 1000
 """More training poses than these were drawn as they come, not chosen one by one."""
+LYING = 0.8
+"""Overlap of the best start below which a person is tried lying, too: standing ones of the right size have 0.85 to
+0.93, a lying child fitted by poses that stand 0.69."""
 ENOUGH = 4
 """Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
 
@@ -145,6 +149,15 @@ class Finder:
         turns = rotation_from_vector(self._up * angles[:, None])
         return self._propose(observation, turns[None] @ self._stands[:, None])
 
+    def lying(self, observation: Observation) -> list[Hypothesis]:
+        """Propose training poses laid on the back, the front or a side with any heading, best first."""
+        across = np.linalg.svd(self._up[None])[2][1:]
+        laid = rotation_from_vector(0.5 * np.pi * np.concatenate([across, -across]))
+        angles = np.arange(self._headings) * (2 * np.pi / self._headings)
+        turns = rotation_from_vector(self._up * angles[:, None])
+        ways = (turns[:, None] @ laid).reshape(-1, 3, 3)
+        return self._propose(observation, ways[None] @ self._stands[:, None])
+
     def find(
         self, observation: Observation, *, keep: int = 16, finish: int = 6, mend: Mend | None = None
     ) -> tuple[FrameFit, float]:
@@ -174,17 +187,23 @@ class Finder:
         Raises:
             SolveError: fewer than two cameras saw something.
         """
-        proposals = _apart(self.anywhere(observation), keep, ALIKE * self.solver.unit)
-        # One round tells which of them are worth two more.
-        rough = self._roughly(observation, proposals, 1)[: finish + SPARE]
-        rough = self._roughly(observation, rough, 2)
-        fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
-        fits = [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
+        fits = self._fitted(observation, self.anywhere(observation), keep, finish)
+        if max(fit.agreement for fit in fits) < LYING and self.solver.posture is None:
+            fits += self._fitted(observation, self.lying(observation), keep, finish)
         fits.sort(key=lambda fit: -fit.score)
         if mend is not None:
             fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
             fits.sort(key=lambda fit: -fit.score)
         return _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)
+
+    def _fitted(self, observation: Observation, proposals: list[Hypothesis], keep: int, finish: int) -> list[FrameFit]:
+        """Fit the best proposals along the manifold, no two alike, and the best of these with all quads."""
+        apart = _apart(proposals, keep, ALIKE * self.solver.unit)
+        # One round tells which of them are worth two more.
+        rough = self._roughly(observation, apart, 1)[: finish + SPARE]
+        rough = self._roughly(observation, rough, 2)
+        fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
+        return [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
 
     def _roughly(self, observation: Observation, starts: Sequence[Start], rounds: int) -> list[RoughFit]:
         """Go along the manifold from each start, so many rounds; best first."""
