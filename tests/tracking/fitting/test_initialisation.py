@@ -59,7 +59,8 @@ class _Solver:
         return RoughFit(pose, latent, self.heights[which] * (1.0 - 0.5 ** self.rounds[which]))
 
     def fit(self, observation: Any, pose: QuadPose, latent: Any, *, latent_steps: bool = True) -> Any:
-        return SimpleNamespace(pose=pose, latent=latent, score=self.heights[int(latent[0])])
+        height = self.heights[int(latent[0])]
+        return SimpleNamespace(pose=pose, latent=latent, score=height, agreement=height)
 
 
 def test_of_many_proposals_the_better_ones_after_a_round_go_along_the_manifold_to_its_end() -> None:
