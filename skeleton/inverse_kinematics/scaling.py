@@ -224,6 +224,35 @@ def _overall_factor(skeleton: Skeleton, markers: MarkerSet, names: Sequence[str]
     return float(np.clip(middle, 0.25, 4.0))
 
 
+def _by_factor(generic: _Model, segments: Ints, places: Floats, rotations: Floats, share: Floats) -> Floats:
+    """(T, M, 3, G) how markers move with the factors of G groups of segments, poses held.
+
+    A marker moves with its own segment's factor by where it lies on it, and with that of each segment above by where
+    the next one down hangs on that.
+
+    Args:
+        generic: the body that the factors stretch.
+        segments: (M,) that the markers lie on.
+        places: (M, 3) where on it, mm.
+        rotations: (T, J, 3, 3) of the segments.
+        share: (J, G) which group each segment belongs to.
+    """
+    parents = np.asarray(generic.skeleton.parents)
+    hung = np.flatnonzero(parents >= 0)
+    carried = np.array([joint.offset for joint in generic.skeleton.joints])[hung]
+    levers = np.einsum("tjab,jb->tja", rotations[:, parents[hung]], carried)
+    above = np.zeros((len(segments), len(parents)))
+    for marker, segment in enumerate(segments):
+        while segment >= 0:
+            above[marker, segment] = 1.0
+            segment = parents[segment]
+    by_lever = above[:, hung, None] * share[parents[hung]]
+    own = np.einsum("tmab,mb->tma", rotations[:, segments], places)
+    return np.asarray(
+        np.einsum("tja,mjg->tmag", levers, by_lever, optimize=True) + own[..., None] * share[segments][:, None]
+    )
+
+
 def _step(
     generic: _Model,
     problem: SpringProblem,
@@ -243,9 +272,7 @@ def _step(
     # ones.
     independent = min(1.0, INDEPENDENT_FRAMES / max(problem.frames, 1))
     _, rotations = body.forward(found.coordinates)
-    parents = generic.skeleton.parents
-    carried = np.array([joint.offset for joint in generic.skeleton.joints])
-    places = generic.markers.offsets[used]
+    by_factor = _by_factor(generic, problem.segments, generic.markers.offsets[used], rotations, share)
     variance, freedom = 0.0, 0
     bound = problem.springs.cutoff**2
     for frame in range(problem.frames):
@@ -259,18 +286,10 @@ def _step(
         keep = np.ones_like(u) if not np.isfinite(bound) else (bound / (bound + u)) ** 2
         weight = independent * keep * problem.stiffness[frame, seen]
         by_shape = np.zeros((len(seen), 3, count))
-        for row, marker in enumerate(seen):
-            segment = int(problem.segments[marker])
-            turn = rotations[frame, segment]
-            by_factor = np.zeros((3, len(parents)))
-            by_factor[:, segment] = turn @ places[marker]
-            child, parent = segment, int(parents[segment])
-            while parent >= 0:
-                by_factor[:, parent] += rotations[frame, parent] @ carried[child]
-                child, parent = parent, int(parents[parent])
-            by_shape[row, :, :groups] = by_factor @ share
-            start = groups + 3 * int(marker)
-            by_shape[row, :, start : start + 3] = turn
+        by_shape[:, :, :groups] = by_factor[frame, seen]
+        by_place = by_shape[:, :, groups:].reshape(len(seen), 3, -1, 3)
+        by_place[np.arange(len(seen)), :, seen] = rotations[frame, problem.segments[seen]]
+        by_shape[:, :, groups:] = by_place.reshape(len(seen), 3, -1)
         scaled = np.sqrt(weight)[:, None, None]
         pose = (by_pose * scaled).reshape(-1, body.dimension)
         shape = (by_shape * scaled).reshape(-1, count)

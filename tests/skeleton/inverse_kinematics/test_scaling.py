@@ -9,9 +9,10 @@ from calibration.foundation.errors import InputError
 from skeleton.actors.actor import sample_actor
 from skeleton.bodies import load_body
 from skeleton.bodies.marker_sets import builtin_markers
-from skeleton.inverse_kinematics.scaling import length_groups, scale_body
+from skeleton.inverse_kinematics.scaling import _by_factor, _Model, length_groups, scale_body
 from skeleton.inverse_kinematics.spring_ik import fit_skeleton
 from skeleton.motions import make_motion
+from skeleton.tree.articulation import articulation_of
 
 
 def test_lengths_of_a_known_subject() -> None:
@@ -54,6 +55,26 @@ def test_an_actor_with_soft_tissue() -> None:
 
     assert error(scaled.skeleton, after) < 0.85 * error(generic, before)
     assert error(scaled.skeleton, after) < 12.0
+
+
+def test_markers_move_with_the_factors_as_they_are_said_to() -> None:
+    generic = _Model(load_body("mouse"), builtin_markers("mouse"))
+    groups = length_groups(generic.skeleton)
+    share = np.zeros((len(generic.skeleton.joints), len(groups)))
+    for column, group in enumerate(groups):
+        share[group, column] = 1.0
+    body = articulation_of(generic.skeleton)
+    segments = np.array([body.segment(name) for name in generic.markers.segments])
+    rng = np.random.default_rng(5)
+    poses = body.rest + rng.normal(scale=0.2, size=(2, len(body.rest)))
+    told = _by_factor(generic, segments, generic.markers.offsets, body.forward(poses)[1], share)
+    before = body.points(poses, segments, generic.markers.offsets)
+    for column in range(len(groups)):
+        grown = generic.changed(0.01 * share[:, column], [], np.zeros((0, 3)))
+        after = articulation_of(grown.skeleton).points(poses, segments, grown.markers.offsets)
+        # A body of other lengths is stood on the floor again, all of it: the root's own shift, which is the pose's.
+        away = (after - before) / 0.01 - told[..., column]
+        assert np.ptp(away, axis=1).max() < 1e-6
 
 
 def test_groups_tie_sides_and_numbered_segments() -> None:
