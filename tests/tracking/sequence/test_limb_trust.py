@@ -378,6 +378,10 @@ def test_a_foot_that_no_two_views_show_is_not_believed_for_standing_where_feet_s
     shown = throughout(good(9), standing=0.5, feet=1.0, shown=0.08)
     assert not judge_limbs(shown, unit=UNIT, limits=RODENTS)[0].any()
     assert not limb_doubt(shown, unit=UNIT, limits=RODENTS).any()
+    # But a paw that no silhouette has may be another's.
+    other = throughout(good(9), standing=0.5, feet=0.0, shown=0.01)
+    assert (judge_limbs(other, unit=UNIT, limits=RODENTS)[0][:, 1] == int(Trust.DOUBTFUL)).all()
+    assert limb_doubt(other, unit=UNIT, limits=RODENTS)[:, 1].all()
 
 
 def test_no_hind_foot_stands_under_a_trunk_whose_roll_is_not_told() -> None:
