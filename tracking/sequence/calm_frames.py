@@ -18,7 +18,7 @@ from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
 from tracking.limbs.search import APART
-from tracking.sequence.limb_trust import judge_limbs, limits_of
+from tracking.sequence.limb_trust import MANY, judge_limbs, limits_of
 
 __all__ = ["EVERY", "CalmFrames", "far_within", "worse_of"]
 
@@ -116,7 +116,8 @@ def far_within(record: LimbRecord, frame: int, unit: float, names: Sequence[str]
     one = LimbRecord(**{key: values[frame : frame + 1] for key, values in record.rows().items()})
     worse = replace(
         one, bad=TWICE * one.bad, outside=TWICE * one.outside, missing=TWICE * one.missing,
-        residual=TWICE * one.residual, weak=WEAKER * one.weak, views=one.views - 1.0, lead=one.lead - LEAD,
+        residual=TWICE * one.residual, weak=WEAKER * one.weak, lead=one.lead - LEAD,
+        views=np.where(one.views < MANY, one.views - 1.0, one.views),
         turned=one.turned / TWICE, standing=TWICE * one.standing,
     )  # fmt: skip
     return not judge_limbs(worse, unit=unit, limits=limits_of(names))[0].any()

@@ -436,3 +436,12 @@ def test_a_limb_seen_from_one_side_is_believed_again_sooner_where_it_fits_well()
         record = replace(good(4), weak=weak, views=np.full((4, 2), 2.0), residual=np.full((4, 2), residual))
         record.views[:, 0] = 4.0
         assert judge_limbs(record, unit=UNIT)[0][:, 1].tolist() == wanted
+
+
+def test_a_persons_limb_that_fits_roughly_is_not_believed_where_three_cameras_see_it() -> None:
+    for cameras, residual, wanted in ((4.0, 7.0, 0), (3.0, 7.0, 1), (3.0, 5.0, 0)):
+        record = replace(good(), views=np.full((3, 2), cameras), residual=np.full((3, 2), residual))
+        trust, reason = judge_limbs(record, unit=UNIT)
+        assert trust[:, 1].tolist() == [wanted] * 3 and not trust[:, 0].any()
+        assert (reason[:, 1] == Reason.OUTLINE_OFF).all() == bool(wanted)
+    assert not (judge_limbs(record, unit=UNIT, limits=RODENTS)[1] == Reason.OUTLINE_OFF).any()
