@@ -113,10 +113,8 @@ def find_scale_and_poses(
         if _mean_overlap(smaller) > _mean_overlap(found):
             scale, found = CHILD, smaller
     starts = [fit for fit, _ in found]
-    at_scale = True
     for spread in spreads:
-        scale, starts = refined_scale(subject, rig, looks, starts, scale, spread, settings, at_scale=at_scale)
-        at_scale = False
+        scale, starts = refined_scale(subject, rig, looks, starts, scale, spread, settings)
     poses = [
         Found(int(frame), fit.pose, fit.latent, lead, fit.agreement)
         for frame, fit, (_, lead) in zip(frames, starts, found, strict=True)
@@ -144,8 +142,6 @@ def refined_scale(
     scale: float,
     spread: float,
     settings: Settings | None = None,
-    *,
-    at_scale: bool = False,
 ) -> tuple[float, list[FrameFit]]:
     """Refine the factor between subject and template in frames where the subject is known.
 
@@ -157,12 +153,11 @@ def refined_scale(
         scale: to begin with.
         spread: ratio of the scales tried, less one.
         settings: of the solver.
-        at_scale: whether the starts are fits of the subject at ``scale``, which are not made again then.
 
     Returns:
         The factor, and the fits at the best of the scales tried.
     """
-    tried: dict[int, list[FrameFit]] = {0: list(starts)} if at_scale else {}
+    tried: dict[int, list[FrameFit]] = {}
     middle = 0
     while True:
         trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
