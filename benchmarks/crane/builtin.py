@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -30,7 +31,7 @@ from calibration.geometry.transforms import RigidTransform
 from calibration.solving.world_frame import moved_rig
 from tracking.adapting.scale_search import find_scale_and_poses, make_solver
 from tracking.adapting.scan_subject import fit_body, scan_subject
-from tracking.adapting.shape_search import adapt_shape
+from tracking.adapting.shape_search import adapt_shape, adapt_to_clothes
 from tracking.fitting.markers import point_sigma
 from tracking.observations.contours import Observation
 from tracking.quads.cage import clearance
@@ -45,8 +46,8 @@ UP = np.array([0.0, 0.0, 1.0])
 ATTACH = 66
 """Key frame at which the joints are attached."""
 CONDITIONS = ("8view", "4view", "4view_noisy")
-SHAPE_FRAMES = 9
-"""Frames that lengths and girths are looked for in."""
+SHAPE_FRAMES = 7, 12
+"""Frames that lengths and girths are looked for in, as in any recording: few, and more of who is loosely dressed."""
 
 
 def upright(crane: Crane, views: int) -> tuple[Rig, Floats]:
@@ -90,8 +91,9 @@ def made_subject(
     builtin = builtin_subject("human")
     scale, found = find_scale_and_poses(builtin, rig, lambda frame: looks[frame], [start], up=UP)
     if kind == "builtin":
-        spread = sorted({start, *np.linspace(0, len(looks) - 1, SHAPE_FRAMES).astype(int).tolist()})
-        adapted = adapt_shape(builtin, rig, lambda frame: looks[frame], spread, scale=scale, up=UP, known=found)
+        adapt = partial(adapt_shape, builtin, rig, scale=scale, up=UP, known=found)
+        few, more = ({start, *np.linspace(0, len(looks) - 1, n).astype(int).tolist()} for n in SHAPE_FRAMES)
+        adapted = adapt_to_clothes(adapt, lambda frame: looks[frame], sorted(few), sorted(more))
         if adapted.subject is not None:
             words = f"{adapted.shape.describe()}; held out {adapted.before:.3f} -> {adapted.after:.3f}"
             return adapted.subject, adapted.shape.scale, words

@@ -26,14 +26,13 @@ from tracking.adapting.garment_search import find_skirt, measured_skirt
 from tracking.adapting.looseness import outline_looseness
 from tracking.adapting.proportions import known_of_bodies, known_of_stout_bodies
 from tracking.adapting.scale_search import Found, make_solver, refined_scale
+from tracking.adapting.shape_poses import found_anew, keeping_up, mean_overlap, plain_fits, refitted, settled
 from tracking.adapting.skin_search import fit_skin
-from tracking.fitting.initialisation import Finder
 from tracking.fitting.settings import COMMON, Settings
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.quads.template import body_unit
-from tracking.sequence.limb_mending import LimbMender
 from tracking.subjects.garments import WEARERS, Skirt, dressed
 from tracking.subjects.motion_transfer import transferred
 from tracking.subjects.shape import BodyShape
@@ -41,7 +40,7 @@ from tracking.subjects.shaped import Shaped, Shaper
 from tracking.subjects.skin import SkinMover, loosened
 from tracking.subjects.subject import Subject, scaled_subject
 
-__all__ = ["Adaptation", "adapt_shape"]
+__all__ = ["Adaptation", "adapt_shape", "adapt_to_clothes"]
 
 ROUNDS = ((90.0, 60.0, 60.0), (60.0, 45.0, 45.0), (60.0, 32.0, 32.0), (45.0, 24.0, 24.0), (32.0, 20.0, 20.0))
 """Robust scales of the poses' fits in each round, and (the last) of the step in shape; thousandths of the size."""
@@ -105,7 +104,7 @@ def adapt_shape(
     shaper = Shaper(builtin)
     begun = None if build is None else shaper.make(build).subject
     body = begun or scaled_subject(builtin, scale)
-    starts = _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, known, up)
+    starts = plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, known, up)
     if skirt is None:
         skirt, starts = _worn(body, rig, looks, starts, up, settings)
     else:
@@ -119,7 +118,7 @@ def adapt_shape(
     if _too_few(starts, skirt, poor):
         others = {int(frame): observe(int(frame)) for frame in more if int(frame) not in looks}
         looks |= others
-        starts |= _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
+        starts |= plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, others, (), up)
     bare_person = builtin.body in WEARERS and skirt is None and build is None
     if bare_person and len(starts) >= FEWEST and not fixed_lengths and _too_few(starts, None, poor):
         scale, starts = _resized_bare(builtin, scale, rig, looks, starts, settings)
@@ -139,22 +138,28 @@ def adapt_shape(
         if build is not None:
             expected = settings.contour_sigma * body_unit(body.outline_template)
             stiffness = known_of_stout_bodies(builtin.body, [fit.residual for fit in poses.values()], expected)
-        rounds = FEWER if build is None else ROUNDS
-        shaped, sigma, skirt = _search(
-            shaper, rig, looks, poses, start, stiffness, fixed_lengths, settings, skirt, rounds
-        )
+        held_to = partial(_search, start=start, stiffness=stiffness, fixed_lengths=fixed_lengths, settings=settings)
+        search = partial(held_to, shaper, rig, looks, rounds=FEWER if build is None else ROUNDS)
+        shaped, sigma, skirt = search(poses, skirt)
+        wear, wanted = partial(dressed, skirt=skirt), {*fitted, *held, *(item.frame for item in known)} & set(starts)
+        before = mean_overlap(starts, held)
+        starts = {frame: starts[frame] for frame in sorted(wanted)}
+        plain = refitted(wear(shaped.subject), rig, looks, starts, settings)
+        if bare_person:
+            again = found_anew(shaped.subject, rig, looks, plain, up, settings)
+            enough = keeping_up(again, fitted)
+            if again != plain and len(enough) >= FEWEST:
+                fitted = enough
+                shaped, sigma, _ = search({frame: again[frame] for frame in fitted}, None, begun=shaped)
+                plain = refitted(shaped.subject, rig, looks, again, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
     if extreme := shaped.shape.extremes:
         why = f"the silhouettes ask for the impossible ({', '.join(extreme)} at the limit); they may hold more than it"
         return replace(nothing, why=why)
-    wanted = {*fitted, *held, *(item.frame for item in known)} & set(starts)
-    before = _mean_overlap(starts, held)
-    wear = partial(dressed, skirt=skirt)
-    plain = _refitted(wear(shaped.subject), rig, looks, {frame: starts[frame] for frame in sorted(wanted)}, settings)
     mover = SkinMover(shaped.subject)
     skin, fleshed = _with_skin(mover, rig, looks, plain, fitted, settings, wear)
-    overlaps = [_mean_overlap(ends, held) for ends in (plain, fleshed)]
+    overlaps = [mean_overlap(ends, held) for ends in (plain, fleshed)]
     with_skin = _keeps_skin(*overlaps, stout=build is not None)
     after, out, ends = (overlaps[1], skin, fleshed) if with_skin else (overlaps[0], None, plain)
     if after < before + GAIN:
@@ -168,6 +173,24 @@ def adapt_shape(
     return Adaptation(
         shaped.shape, wear(subject), fitted, held, before, after, "", tuple(found), sigma, out, skirt, spread
     )
+
+
+def adapt_to_clothes(
+    adapt: Callable[..., Adaptation], observe: Callable[[int], Observation], frames: Sequence[int], more: Sequence[int]
+) -> Adaptation:
+    """Estimate the shape of a subject from some frames, and of one who turns out loosely dressed from more of them.
+
+    Args:
+        adapt: `adapt_shape` with all else that it needs.
+        observe: gives the silhouettes of a frame.
+        frames: frames to look at.
+        more: these and others; nothing for animals.
+    """
+    adapted = adapt(observe, frames, more=more)
+    if len(more) <= len(frames) or not adapted.loosely_dressed:
+        return adapted
+    with_all = adapt(observe, more)
+    return adapted if with_all.why else with_all
 
 
 def _keeps_skin(plain: float, fleshed: float, *, stout: bool) -> bool:
@@ -198,7 +221,7 @@ def _worn(
         return None, bare
     skirt, fits = _measured_on(body, skirt, rig, looks, bare, settings)
     # Without the skirt the body may have been found anywhere, turned round or with crossed legs.
-    anew = _plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, (), up)
+    anew = plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, (), up)
     fits = {frame: max(fit, anew.get(frame, fit), key=lambda one: one.score) for frame, fit in fits.items()}
     skirt = measured_skirt(body, skirt, rig, looks, fits, settings)
     gain = np.median([fits[frame].agreement - bare[frame].agreement for frame in fits])
@@ -215,9 +238,9 @@ def _measured_on(
 ) -> tuple[Skirt, dict[int, FrameFit]]:
     """Let poses and measures of a skirt take turns."""
     for _ in range(DRESSINGS):
-        fits = _refitted(dressed(body, skirt), rig, looks, fits, settings)
+        fits = refitted(dressed(body, skirt), rig, looks, fits, settings)
         skirt = measured_skirt(body, skirt, rig, looks, fits, settings)
-    return skirt, _refitted(dressed(body, skirt), rig, looks, fits, settings)
+    return skirt, refitted(dressed(body, skirt), rig, looks, fits, settings)
 
 
 def _resized(
@@ -248,15 +271,7 @@ def _resized_bare(
     seen = [looks[frame] for frame in fits]
     scale, found = refined_scale(builtin, rig, seen, list(fits.values()), scale, 0.05)
     again = dict(zip(fits, found, strict=True))
-    return scale, _refitted(scaled_subject(builtin, scale), rig, looks, again, settings)
-
-
-def _refitted(
-    subject: Subject, rig: Rig, looks: dict[int, Observation], fits: dict[int, FrameFit], settings: Settings
-) -> dict[int, FrameFit]:
-    """Fit another body to frames: the old one's quads lie on the silhouettes, it starts there, whatever its lengths."""
-    solver = make_solver(subject, rig, settings)
-    return {frame: _settled(solver, looks[frame], fit.pose, fit.latent) for frame, fit in fits.items()}
+    return scale, refitted(scaled_subject(builtin, scale), rig, looks, again, settings)
 
 
 def _with_skin(
@@ -271,37 +286,7 @@ def _with_skin(
     """Learn the skin from the frames to estimate from, and fit all frames with it; ``wear`` dresses the body."""
     learn = partial(fit_skin, mover, rig, looks, {frame: fits[frame] for frame in fitted}, settings, wear=wear)
     skin, _ = once("skin", learn)
-    return skin, _refitted(wear(mover.moved(skin, whole=False)), rig, looks, fits, settings)
-
-
-def _mean_overlap(fits: dict[int, FrameFit], frames: Sequence[int]) -> float:
-    return float(np.mean([fits[frame].agreement for frame in frames]))
-
-
-def _plain_fits(
-    solver: FrameSolver, rig: Rig, looks: dict[int, Observation], known: Sequence[Found], up: Floats
-) -> dict[int, FrameFit]:
-    """Find the plain body in each frame that two cameras see, each limb for itself where need be."""
-    finder = Finder(solver, rig, up, poses=40)
-    limbs = LimbMender(solver)
-    at = {found.frame: found for found in known}
-    fits: dict[int, FrameFit] = {}
-    for frame, look in looks.items():
-        if frame in at:
-            fit = once("settled", partial(_settled, solver, look, at[frame].pose, at[frame].latent))
-        elif look.seen >= 2:
-            fit = once("found", partial(finder.find, look, keep=6, finish=2))[0]
-        else:
-            continue
-        fits[frame] = once("mended", partial(limbs.mended, look, fit))
-    return fits
-
-
-def _settled(solver: FrameSolver, look: Observation, pose: QuadPose, latent: Floats) -> FrameFit:
-    """Fit a frame whose pose is roughly known, from there and along the manifold; what overlaps more is kept."""
-    fits = [solver.fit(look, pose, latent, latent_steps=way) for way in (False, True)]
-    best = max(fits, key=lambda fit: fit.agreement)
-    return solver.fit(look, best.pose, best.latent, latent_steps=False)
+    return skin, refitted(wear(mover.moved(skin, whole=False)), rig, looks, fits, settings)
 
 
 def _chosen(fits: dict[int, FrameFit], poor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -322,28 +307,32 @@ def _chosen(fits: dict[int, FrameFit], poor: float) -> tuple[tuple[int, ...], tu
     return tuple(f for k, f in enumerate(good) if k % 3 != 1), tuple(good[1::3])
 
 
+# Eleven parameters: a recording, a body, and keywords of what holds it.
 def _search(
     shaper: Shaper,
     rig: Rig,
     looks: dict[int, Observation],
     fits: dict[int, FrameFit],
+    skirt: Skirt | None,
+    *,
     start: BodyShape,
     stiffness: Floats,
     fixed_lengths: bool,
     settings: Settings,
-    skirt: Skirt | None,
     rounds: Sequence[tuple[float, ...]],
+    begun: Shaped | None = None,
 ) -> tuple[Shaped, Floats, Skirt | None]:
     """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds to ``start``.
 
     An animal of another build is no longer where it was found as its shape changes: a larger one stands otherwise, and
     would stay as large. So where there are more rounds than `FEWER` its poses are looked for along the manifold too.
+    ``begun`` is what a search in other poses came to, and where this one begins.
     """
     body, count = start.body, len(start.lengths)
     middle = start.logs
     free = np.arange(count if fixed_lengths else 0, len(middle))
     fields = shaper.girth_fields(start)
-    shaped = shaper.make(start, whole=False)
+    shaped = shaper.make(start if begun is None else begun.shape, whole=False)
     covariance = np.full((len(middle), len(middle)), np.nan)
     turn, final = 0, len(rounds) - 1
     while turn <= final:
@@ -389,7 +378,7 @@ def _measured(
     vertices = len(solver.template.vertices)
     for frame, before in fits.items():
         if anew:
-            before = _settled(solver, looks[frame], before.pose, before.latent)
+            before = settled(solver, looks[frame], before.pose, before.latent)
         fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
         more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer, vertices))
         hessian, gradient = hessian + more[0], gradient + more[1]

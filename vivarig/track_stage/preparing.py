@@ -13,7 +13,7 @@ from calibration.foundation.once import once
 from skeleton.bodies import BODIES
 from tracking.adapting.build_search import FITS, Build, find_build
 from tracking.adapting.scale_search import find_scale_and_poses
-from tracking.adapting.shape_search import Adaptation, adapt_shape
+from tracking.adapting.shape_search import Adaptation, adapt_shape, adapt_to_clothes
 from tracking.subjects.garments import WEARERS
 from tracking.subjects.shape import builds
 from tracking.subjects.subject import load_subject
@@ -87,11 +87,7 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
         more = good if subject.body in WEARERS else ()
         # An animal stouter than the built-in body is hunched in one frame and stretched in the next: more frames tell.
         looks = _SHAPE_LOOKS if build is None or build.plain else _STOUT_LOOKS
-        adapted = adapt(look, _some(good, looks), more=more)
-        if len(more) > looks and adapted.loosely_dressed:
-            with_all = adapt(look, more)
-            adapted = adapted if with_all.why else with_all
-        prepared = _adapted(adapted)
+        prepared = _adapted(adapt_to_clothes(adapt, look, _some(good, looks), more))
         if not options.texture:
             return prepared
         if options.redraw:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,13 +16,17 @@ from calibration.foundation.errors import InputError
 from skeleton.actors.actor import build_actor
 from skeleton.motions import make_motion
 from tracking.adapting.proportions import known_of_bodies
-from tracking.adapting.shape_search import _keeps_skin, _measured, adapt_shape
+from tracking.adapting.scale_search import Found, make_solver
+from tracking.adapting.shape_poses import keeping_up
+from tracking.adapting.shape_search import Adaptation, _keeps_skin, _measured, adapt_shape, adapt_to_clothes
+from tracking.fitting.initialisation import Finder
 from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
+from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.settled_joints import SETTLED
 from tracking.subjects.shape import BodyShape, shape_groups
 from tracking.subjects.shaped import Shaper
-from tracking.subjects.subject import Subject, builtin_subject
+from tracking.subjects.subject import Subject, builtin_subject, scaled_subject
 
 UP = np.array([0.0, 0.0, 1.0])
 RIG = ring_rig(
@@ -160,3 +166,44 @@ def test_only_its_own_body_takes_a_shape() -> None:
 def test_a_stout_animal_keeps_its_skin_unless_it_loses_by_it() -> None:
     assert _keeps_skin(0.80, 0.80, stout=True) and not _keeps_skin(0.80, 0.79, stout=True)
     assert _keeps_skin(0.80, 0.81, stout=False) and not _keeps_skin(0.80, 0.803, stout=False)
+
+
+def test_a_frame_in_which_the_body_was_found_turned_round_does_not_spoil_the_shape() -> None:
+    """With the shape that the others tell it overlaps less than they do, and is looked for once more."""
+    looks = film(6)
+    solver = make_solver(scaled_subject(human(), 1.02), RIG)
+    fit = Finder(solver, RIG, UP, poses=40).find(looks[2], keep=6, finish=2)[0]
+    half = np.diag([-1.0, -1.0, 1.0])
+    middle = fit.pose.centres.mean(axis=0) * [1.0, 1.0, 0.0]
+    turned = QuadPose(half @ fit.pose.rotations, (fit.pose.centres - middle) @ half + middle)
+    wrong = Found(2, turned, fit.latent, np.nan)
+    found = adapt_shape(human(), RIG, lambda frame: looks[frame], range(6), scale=1.02, up=UP, known=[wrong])
+    pose = next(item.pose for item in found.found if item.frame == 2)
+    root = human().cage_rig.quads.root
+    assert (pose.rotations[root] * fit.pose.rotations[root]).sum() > 2.0, "it faces where it faced"
+    assert np.abs(np.exp(found.shape.logs - TRUTH.logs) - 1.0).max() < 0.10
+
+
+def test_frames_fall_behind_by_half_of_what_an_arm_costs() -> None:
+    @dataclass
+    class Fit:
+        agreement: float
+
+    fits = {3: Fit(0.96), 5: Fit(0.95), 8: Fit(0.93), 9: Fit(0.955), 11: Fit(0.94)}
+    assert keeping_up(fits, (3, 8, 11)) == (3, 11)  # type: ignore[arg-type]
+
+
+def test_who_is_loosely_dressed_is_looked_at_in_more_frames() -> None:
+    plain = BodyShape.uniform("human", 1.0)
+    wide = replace(plain, girths=plain.girths | {"shank": 1.5})
+    asked = []
+
+    def adapt(
+        _: Callable[[int], Observation], frames: Sequence[int], shape: BodyShape, more: Sequence[int] = ()
+    ) -> Adaptation:
+        asked.append(tuple(frames))
+        return Adaptation(shape, None, (), (), np.nan, np.nan, "", (), np.zeros(0))
+
+    for shape in (plain, wide):
+        adapt_to_clothes(partial(adapt, shape=shape), lambda frame: film(1)[frame], (0, 4), (0, 2, 4))
+    assert asked == [(0, 4), (0, 4), (0, 2, 4)]
