@@ -46,7 +46,7 @@ UP = np.array([0.0, 0.0, 1.0])
 ATTACH = 66
 """Key frame at which the joints are attached."""
 CONDITIONS = ("8view", "4view", "4view_noisy")
-SHAPE_FRAMES = 7, 12
+SHAPE_FRAMES = 7, 20
 """Frames that lengths and girths are looked for in, as in any recording: few, and more of who is loosely dressed."""
 
 

@@ -64,7 +64,7 @@ DRESSINGS, WORN = 3, 0.01
 """How often poses and measures of a skirt take turns, and rise of the overlap below which none is worn."""
 
 
-# Twelve parameters: a recording, a body, and keywords of what else is known of it.
+# Thirteen parameters: a recording, a body, and keywords of what else is known of it.
 def adapt_shape(
     builtin: Subject,
     rig: Rig,
@@ -79,6 +79,7 @@ def adapt_shape(
     build: BodyShape | None = None,
     skirt: Skirt | None = None,
     more: Sequence[int] = (),
+    thorough: bool = False,
 ) -> Adaptation:
     """Estimate the shape of a subject.
 
@@ -95,6 +96,7 @@ def adapt_shape(
         build: shape to begin with, ``scale`` in it; None for the built-in body.
         skirt: that the subject wears, roughly; None to look whether it wears one.
         more: frames that are looked at too where ``frames`` show too little: in a skirt, where some fit badly.
+        thorough: all rounds are gone through, as for a body of another build: there is further to go.
     """
     # Lengths are what is asked for: bones keep theirs in all frames, in the units of an energy that counts outlines too
     # often. In a track they do so as loosely as the cage carries joints.
@@ -139,7 +141,8 @@ def adapt_shape(
             expected = settings.contour_sigma * body_unit(body.outline_template)
             stiffness = known_of_stout_bodies(builtin.body, [fit.residual for fit in poses.values()], expected)
         held_to = partial(_search, start=start, stiffness=stiffness, fixed_lengths=fixed_lengths, settings=settings)
-        search = partial(held_to, shaper, rig, looks, rounds=FEWER if build is None else ROUNDS)
+        rounds = ROUNDS if thorough or build is not None else FEWER
+        search = partial(held_to, shaper, rig, looks, rounds=rounds, along=build is not None)
         shaped, sigma, skirt = search(poses, skirt)
         wear, wanted = partial(dressed, skirt=skirt), {*fitted, *held, *(item.frame for item in known)} & set(starts)
         before = mean_overlap(starts, held)
@@ -189,7 +192,7 @@ def adapt_to_clothes(
     adapted = adapt(observe, frames, more=more)
     if len(more) <= len(frames) or not adapted.loosely_dressed:
         return adapted
-    with_all = adapt(observe, more)
+    with_all = adapt(observe, more, thorough=True)
     return adapted if with_all.why else with_all
 
 
@@ -320,12 +323,13 @@ def _search(
     fixed_lengths: bool,
     settings: Settings,
     rounds: Sequence[tuple[float, ...]],
+    along: bool,
     begun: Shaped | None = None,
 ) -> tuple[Shaped, Floats, Skirt | None]:
     """Alternate fits of the poses and steps in shape, and in the skirt's; ``stiffness`` (K, K) holds to ``start``.
 
     An animal of another build is no longer where it was found as its shape changes: a larger one stands otherwise, and
-    would stay as large. So where there are more rounds than `FEWER` its poses are looked for along the manifold too.
+    would stay as large. So its poses are looked for ``along`` the manifold too.
     ``begun`` is what a search in other poses came to, and where this one begins.
     """
     body, count = start.body, len(start.lengths)
@@ -342,7 +346,7 @@ def _search(
         # The flesh grows with the factor, so its derivative by the logarithm does too.
         grown = np.exp(logs - middle)[count:, None, None] * fields
         longer = [shaper.lengthened(shaped, part, step=LONGER) for part in start.lengths]
-        anew = len(rounds) > len(FEWER) and 0 < turn < final
+        anew = along and 0 < turn < final
         measure = partial(_measured, solver, looks, fits, shaped, grown, longer, anew)
         fits, more_hessian, more_gradient = once("shape", measure)
         if skirt is not None:

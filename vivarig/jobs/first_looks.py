@@ -1,7 +1,7 @@
 """What is looked at before the parts of a stage are done, and the few frames of it that are cut out first.
 
-The subject's size and shape takes one worker many seconds. It needs a dozen frames, so these are cut out before all
-others, and the rest of the silhouettes is made beside it.
+The subject's size and shape takes one worker many seconds. It needs a dozen frames or two, so these are cut out before
+all others, and the rest of the silhouettes is made beside it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["PHASE", "LookMasks", "Looked", "look_frames", "own_frames", "shown_m
 
 PHASE = "look"
 """The phase of the silhouettes in which the frames are cut out."""
-_LOOKS = 12
-"""Frames of a recording, about."""
+_LOOKS, _LOOKS_OF = 12, {"human": 20}
+"""Frames of a recording, about, and of people: all are looked at where clothes hide them (`adapt_to_clothes`)."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def own_frames(job: Job, span: Span) -> Span:
 
 def look_frames(job: Job, span: Span, parts: int) -> list[int]:
     """Return the frames of a silhouette part that are looked at first, where so many parts are."""
-    return spread(own_frames(job, span), -(-_LOOKS // parts))
+    looks = _LOOKS_OF.get(job.recording.subject or "", _LOOKS)
+    return spread(own_frames(job, span), -(-looks // parts))
 
 
 class LookMasks:

@@ -193,17 +193,21 @@ def test_frames_fall_behind_by_half_of_what_an_arm_costs() -> None:
     assert keeping_up(fits, (3, 8, 11)) == (3, 11)  # type: ignore[arg-type]
 
 
-def test_who_is_loosely_dressed_is_looked_at_in_more_frames() -> None:
+def test_who_is_loosely_dressed_is_looked_at_in_more_frames_and_rounds() -> None:
     plain = BodyShape.uniform("human", 1.0)
     wide = replace(plain, girths=plain.girths | {"shank": 1.5})
     asked = []
 
     def adapt(
-        _: Callable[[int], Observation], frames: Sequence[int], shape: BodyShape, more: Sequence[int] = ()
+        _: Callable[[int], Observation],
+        frames: Sequence[int],
+        shape: BodyShape,
+        more: Sequence[int] = (),
+        thorough: bool = False,
     ) -> Adaptation:
-        asked.append(tuple(frames))
+        asked.append((tuple(frames), thorough))
         return Adaptation(shape, None, (), (), np.nan, np.nan, "", (), np.zeros(0))
 
     for shape in (plain, wide):
         adapt_to_clothes(partial(adapt, shape=shape), lambda frame: film(1)[frame], (0, 4), (0, 2, 4))
-    assert asked == [(0, 4), (0, 4), (0, 2, 4)]
+    assert asked == [((0, 4), False), ((0, 4), False), ((0, 2, 4), True)]

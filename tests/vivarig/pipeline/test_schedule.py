@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tracked_mouse import write_tracked_mouse
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.spans import Span
-from capture.recordings.recording import load_recording
+from capture.recordings.recording import load_recording, save_recording
 from vivarig.jobs import cutting
 from vivarig.jobs.first_looks import Looked, look_frames
 from vivarig.jobs.job import Job, StagePlan
@@ -122,6 +123,15 @@ class TooLittle(Inline):
 def tracking_job(folder: Path, frames: int, track: TrackOptions) -> Job:
     plans: dict[str, StageOptions] = {"silhouettes": SilhouetteOptions(), "track": track}
     return Job(folder, Span(0, frames), {name: StagePlan(name, options, "") for name, options in plans.items()})
+
+
+def test_more_frames_of_people_are_cut_out_first(job: Job) -> None:
+    recording = job.recording
+    counts = []
+    for subject in ("mouse", "human", None):
+        save_recording(replace(recording, subject=subject))
+        counts.append(len(look_frames(tracking_job(job.folder, FRAMES, TrackOptions()), Span(0, FRAMES), 1)))
+    assert counts == [12, 20, 12]
 
 
 def test_a_dozen_frames_are_cut_out_first_and_the_rest_beside_size_and_shape(job: Job) -> None:
