@@ -197,10 +197,11 @@ class FrameEnergy:
         """
         level = self._coarse
         packed = level.matcher.pack(observation)
-        return [
-            float(np.nanmean(level.matcher.overlaps(self.cage_rig.deform(level.binding, pose), packed)))
-            for pose in poses
-        ]
+        # Carried together: to read the coordinates is what it costs.
+        carriers = np.stack([self.cage_rig.carriers(pose) for pose in poses], axis=1)
+        vertices = level.binding @ carriers.reshape(len(carriers), -1).astype(level.binding.dtype)
+        bodies = np.ascontiguousarray(vertices.reshape(len(vertices), len(poses), 3).transpose(1, 0, 2), np.float64)
+        return [float(np.nanmean(level.matcher.overlaps(body, packed))) for body in bodies]
 
     @property
     def coarse(self) -> Template:

@@ -97,24 +97,27 @@ class ViewDrawing:
     Attributes:
         canvas: what was seen.
         limbs: (h, w) one bit for each limb that covers a pixel.
+        feet: (h, w) the bits of `tracking.limbs.feet_apart`, drawn with the same stroke.
         rate: small pixels per mm at the body.
     """
 
     canvas: Canvas
     limbs: Layers
+    feet: Layers
     rate: float
 
 
-def drawn(canvas: Canvas, pixels: Floats, faces: Ints, layers: Layers, spread: float) -> ViewDrawing:
-    """Draw a projected mesh (V, 2) whose faces have one bit each (F,).
+def drawn(canvas: Canvas, pixels: Floats, faces: Ints, layers: Layers, count: int, spread: float) -> ViewDrawing:
+    """Draw a projected mesh (V, 2) whose faces have bits of their own (F,): the lowest ``count`` of them are limbs'.
 
     ``spread`` is that of the body across a view, mm: the root of the sum of two variances.
     """
     small = (pixels - np.array([canvas.left, canvas.top]) - canvas.step // 2) / canvas.step
-    image = np.zeros(canvas.mask.shape, np.uint16)
+    image = np.zeros(canvas.mask.shape, np.uint32)
     fill_layers(small, faces, layers, image)
     across = _across(small, spread)
-    return ViewDrawing(canvas, image, across / max(spread, 1e-9))
+    limbs, feet = image & np.uint32((1 << count) - 1), image >> np.uint32(count)
+    return ViewDrawing(canvas, limbs, feet, across / max(spread, 1e-9))
 
 
 def judged(drawing: ViewDrawing, count: int, tolerance: float, *, covered: int = 0) -> tuple[Floats, Floats, Floats]:
@@ -265,43 +268,42 @@ def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int
     mm or more in empty air.
     """
     canvas = drawing.canvas
-    _add_values(
-        points, camera, drawing.limbs, canvas.mask, canvas.emptiness,
-        canvas.left, canvas.top, canvas.step, 1 << limb, empty * drawing.rate, totals,
-    )  # fmt: skip
+    values = np.empty(canvas.mask.shape, np.float32)
+    _worth(drawing.limbs, canvas.mask, canvas.emptiness, 1 << limb, empty * drawing.rate, values)
+    _add_values(points, camera, values, canvas.left, canvas.top, canvas.step, totals)
 
 
-# Eleven parameters: a kernel over the fields of a drawing.
+@compiled
+def _worth(limbs: Layers, mask: Bytes, emptiness: Singles, own: int, empty: float, values: Singles) -> None:
+    """Write what a point of the limb with the bit ``own`` is worth in each pixel."""
+    others, share = np.uint32(~own & 0xFFFFFFFF), np.float32(1.0 / empty)
+    for row in range(limbs.shape[0]):
+        for column in range(limbs.shape[1]):
+            free = mask[row, column] != 0 and (limbs[row, column] & others) == 0
+            value = np.float32(1.0) if free else np.float32(0.0)
+            values[row, column] = value - min(emptiness[row, column] * share, np.float32(1.0))
+
+
+# Seven parameters: a kernel over the fields of a drawing.
 @compiled
 def _add_values(
-    points: Floats,
-    camera: Floats,
-    limbs: Layers,
-    mask: Bytes,
-    emptiness: Singles,
-    left: float,
-    top: float,
-    step: int,
-    own: int,
-    empty: float,
-    totals: Floats,
+    points: Floats, camera: Floats, values: Singles, left: float, top: float, step: int, totals: Floats
 ) -> None:
-    height, width = mask.shape
-    pixels = np.empty((points.shape[1], 2))
-    for n in range(points.shape[0]):
-        total = 0.0
-        project_into(camera, points[n], pixels)
-        for p in range(points.shape[1]):
-            x, y = np.floor((pixels[p, 0] - left) / step), np.floor((pixels[p, 1] - top) / step)
-            if not (x >= 0.0 and y >= 0.0 and x < width and y < height):
-                total -= 1.0
-                continue
-            row, column = int(y), int(x)
-            others = limbs[row, column] & ~own
-            total -= min(emptiness[row, column] / empty, 1.0)
-            if mask[row, column] and others == 0:
-                total += 1.0
-        totals[n] += total / points.shape[1]
+    height, width = values.shape
+    each, share = points.shape[1], 1.0 / step
+    # Points of several poses are projected together: so several are done by one instruction.
+    together = max(480 // max(each, 1), 1)
+    flat, pixels = points.reshape(-1, 3), np.empty((together * each, 2))
+    for first in range(0, len(points), together):
+        last = min(first + together, len(points))
+        project_into(camera, flat[first * each : last * each], pixels)
+        for n in range(first, last):
+            total = 0.0
+            for p in range((n - first) * each, (n - first + 1) * each):
+                x, y = (pixels[p, 0] - left) * share, (pixels[p, 1] - top) * share
+                inside = x >= 0.0 and y >= 0.0 and x < width and y < height
+                total += values[int(y), int(x)] if inside else -1.0
+            totals[n] += total / each
 
 
 @compiled

@@ -123,11 +123,13 @@ class LimbEvidence:
         # A face belongs to the outermost limb of its corners: the seam is the limb's.
         owner = self.of_vertex[template.faces].max(axis=1)
         self._faces: Ints = np.ascontiguousarray(template.faces)
-        self._layers = (1 << owner).astype(np.uint16)
+        self._feet = FeetApart(limbs, template)
+        self._bits = len(limbs) + 1  # clothes have one, too
+        self._layers = ((1 << owner) | (self._feet.layers << self._bits)).astype(np.uint32)
         # What was looked at and drawn last: the tests of one frame share it.
         self._looked_at: tuple[Observation, list[Canvas | None]] | None = None
+        self._carried: tuple[QuadPose, Floats] | None = None
         self._drawn: tuple[Observation, QuadPose, list[ViewDrawing | None]] | None = None
-        self._feet = FeetApart(limbs, template, solver.camera_rows)
         self._of_outline: Ints = _owners(limbs, solver.template)
         outer = np.zeros(len(limbs.of_quad), np.bool_)
         for chain in limbs.chains[1:]:
@@ -143,7 +145,7 @@ class LimbEvidence:
         if self._looked_at is None or self._looked_at[0] is not observation:
             canvases = [Canvas.around(view) if len(view.points) else None for view in observation.views]
             self._looked_at = (observation, canvases)
-        vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
+        vertices = self._vertices(pose)
         # The two larger of three axes of a body that is seen from the side; within a fifth, which a tolerance allows.
         axes = np.linalg.eigvalsh(np.cov(vertices.T))
         spread = float(np.sqrt(axes[2] + 0.5 * (axes[1] + axes[0])))
@@ -153,9 +155,16 @@ class LimbEvidence:
                 drawings.append(None)
                 continue
             pixels = projected(vertices, camera)
-            drawings.append(drawn(canvas.holding(view, pixels), pixels, self._faces, self._layers, spread))
+            drawings.append(drawn(canvas.holding(view, pixels), pixels, self._faces, self._layers, self._bits, spread))
         self._drawn = (observation, pose, drawings)
         return drawings
+
+    def _vertices(self, pose: QuadPose) -> Floats:
+        """(V, 3) of the coarse template in a pose."""
+        if self._carried is None or self._carried[0] is not pose:
+            vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
+            self._carried = (pose, vertices)
+        return self._carried[1]
 
     def sight(self, observation: Observation, pose: QuadPose) -> LimbSight:
         """Judge the limbs of a frame."""
@@ -172,8 +181,7 @@ class LimbEvidence:
         """(L,) how many views show the foot of each leg of a rodent; NaN for other limbs, and for people."""
         if not self._feet.legs:
             return np.full(len(self.limbs), np.nan)
-        vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
-        return self._feet.views(self.draw(observation, pose), vertices, self._tolerance)
+        return self._feet.views(self.draw(observation, pose), self._tolerance)
 
     def borne_out(self, observation: Observation, pose: QuadPose, sight: LimbSight) -> LimbSight:
         """Return what is seen of the limbs of a rodent, of what one view holds against them only what others bear out.
@@ -185,7 +193,7 @@ class LimbEvidence:
         if posture is None or not (in_air.any() or lacks.any()):
             return sight
         sizes = np.array([view.size for view in observation.views], np.int64)
-        vertices = np.ascontiguousarray(self.solver.cage_rig.deform(self._binding, pose), np.float64)
+        vertices = self._vertices(pose)
         empty, missing = borne_out(
             self.draw(observation, pose), self.solver.camera_rows, sizes, vertices, self.of_vertex, posture.up,
             self._tolerance, (in_air, lacks),

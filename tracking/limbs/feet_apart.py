@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.compiled import compiled
 from tracking.limbs.chains import Limbs
-from tracking.limbs.drawing import ViewDrawing, drawn, projected
+from tracking.limbs.drawing import ViewDrawing
 from tracking.observations.rasteriser import Layers
 from tracking.quads.template import Template
 
@@ -28,42 +29,77 @@ which on a view shows the foot."""
 
 
 class FeetApart:
-    """Draws the feet of one template apart from the rest of the body; of people none."""
+    """Tells the feet of one template apart from the rest of the body; of people none.
 
-    def __init__(self, limbs: Limbs, template: Template, camera_rows: Floats) -> None:
-        self._cameras = camera_rows
+    Attributes:
+        legs: the limbs with feet.
+        layers: (F,) bits of the template's faces: one for each foot, in the order of the legs, the next for the rest.
+    """
+
+    def __init__(self, limbs: Limbs, template: Template) -> None:
         self._count = len(limbs)
         self.legs = [leg for leg, name in enumerate(limbs.names) if name.endswith("_limb")]
         nearest = limbs.nearest_quads(template.binding)
-        self._faces: Ints = np.ascontiguousarray(template.faces)
-        bits = np.full(len(self._faces), 1 << len(self.legs))
+        self.layers: Ints = np.full(len(template.faces), 1 << len(self.legs))
         for foot, leg in enumerate(self.legs):
-            bits[np.isin(nearest, limbs.chains[leg][-OUTERMOST:])[self._faces].any(axis=1)] = 1 << foot
-        self._layers: Layers = bits.astype(np.uint16)
+            own = np.isin(nearest, limbs.chains[leg][-OUTERMOST:])
+            self.layers[own[template.faces].any(axis=1)] = 1 << foot
 
-    def views(self, drawings: Sequence[ViewDrawing | None], vertices: Floats, tolerance: float) -> Floats:
+    def views(self, drawings: Sequence[ViewDrawing | None], tolerance: float) -> Floats:
         """(L,) how many views show the foot of each leg; NaN for limbs without one.
 
         Args:
-            drawings: of the pose, per view; None where a camera saw nothing.
-            vertices: (V, 3) of the template.
+            drawings: of the pose, per view, with these layers; None where a camera saw nothing.
             tolerance: how far outlines may lie from each other, mm.
         """
         shown = np.full(self._count, np.nan)
         shown[self.legs] = 0.0
-        for drawing, camera in zip(drawings, self._cameras, strict=True):
+        for drawing in drawings:
             if drawing is not None and self.legs:
-                pixels = projected(vertices, camera)
-                image = drawn(drawing.canvas, pixels, self._faces, self._layers, 1.0).limbs
-                for foot, leg in enumerate(self.legs):
-                    shown[leg] += _share(image, 1 << foot, drawing, tolerance * drawing.rate) >= SHARE
+                shown[self.legs] += _are_shown(drawing, len(self.legs), tolerance * drawing.rate)
         return shown
 
 
-def _share(image: Layers, own: int, drawing: ViewDrawing, near: float) -> float:
-    """Share of what is drawn with one bit that lies further than ``near`` from all other bits, and in the mask."""
-    foot = (image & own) > 0
-    if not foot.any():
-        return 0.0
-    off = cv2.distanceTransform(((image & ~np.uint16(own)) == 0).view(np.uint8), cv2.DIST_L2, 5)
-    return float((foot & (off > near) & (drawing.canvas.mask > 0)).sum() / foot.sum())
+def _are_shown(drawing: ViewDrawing, feet: int, near: float) -> Bools:
+    """(feet,) whether enough of each foot lies further than ``near`` from all else, and in the mask."""
+    shown = np.zeros(feet, np.bool_)
+    room = int(near) + 2  # what is nearer lies within
+    sizes, alone, boxes = _feet_alone(drawing.feet, drawing.canvas.mask, feet)
+    for foot in range(feet):
+        # What all else covers is not further from it: distances are asked where enough is left.
+        if sizes[foot] == 0 or alone[foot] < SHARE * sizes[foot]:
+            continue
+        left, top, right, bottom = boxes[foot]
+        part = slice(max(top - room, 0), bottom + room), slice(max(left - room, 0), right + room)
+        image, mask = drawing.feet[part], drawing.canvas.mask[part]
+        rest = image & ~np.uint32(1 << foot) == 0
+        off = cv2.distanceTransform(rest.view(np.uint8), cv2.DIST_L2, 5)
+        apart = (image > 0) & rest & (off > near) & (mask > 0)
+        shown[foot] = np.count_nonzero(apart) / sizes[foot] >= SHARE
+    return shown
+
+
+@compiled
+def _feet_alone(image: Layers, mask: Bytes, feet: int) -> tuple[Ints, Ints, Ints]:
+    """(feet,) drawn pixels of each foot, and those that nothing else covers and the mask has.
+
+    The third are the first column and row and those after the last (feet, 4) of the latter.
+    """
+    sizes, alone = np.zeros(feet, np.int64), np.zeros(feet, np.int64)
+    boxes = np.zeros((feet, 4), np.int64)
+    boxes[:, 0], boxes[:, 1] = image.shape[1], image.shape[0]
+    every = (1 << feet) - 1
+    for row in range(image.shape[0]):
+        for column in range(image.shape[1]):
+            bits = image[row, column]
+            if bits & every == 0:
+                continue
+            for foot in range(feet):
+                if (bits >> foot) & 1:
+                    sizes[foot] += 1
+                    if bits == 1 << foot and mask[row, column]:
+                        alone[foot] += 1
+                        box = boxes[foot]
+                        box[0], box[1] = min(box[0], column), min(box[1], row)
+                        box[2], box[3] = max(box[2], column + 1), max(box[3], row + 1)
+    return sizes, alone, boxes

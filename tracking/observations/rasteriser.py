@@ -11,8 +11,8 @@ from calibration.foundation.compiled import compiled
 
 __all__ = ["Layers", "cast_masks", "fill_layers", "fill_triangles"]
 
-Layers = NDArray[np.uint16]
-"""Images of up to 16 layers, one bit each."""
+Layers = NDArray[np.uint32]
+"""Images of up to 32 layers, one bit each."""
 
 
 def cast_masks(rig: Rig, vertices: Floats, faces: Ints) -> list[Bools]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.limbs.evidence import LimbRecord
 from tracking.limbs.search import APART
+from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import MANY, judge_limbs, limits_of
 
 __all__ = ["EVERY", "CalmFrames", "far_within", "worse_of"]
@@ -46,6 +48,7 @@ class CalmFrames:
     def __init__(self, solver: FrameSolver) -> None:
         self._quads, self._bend, self._away = solver.cage_rig.quads, BEND * solver.unit, AWAY * solver.unit
         self._marked = solver.points is not None
+        self._corners: WeakKeyDictionary[QuadPose, Floats] = WeakKeyDictionary()
 
     def goes_on(self, fits: Sequence[FrameFit | None]) -> bool:
         """Return whether consecutive frames go on smoothly, and none of them fits worse than the first.
@@ -58,11 +61,18 @@ class CalmFrames:
         seen = np.isfinite(some[0].overlap)
         if any((np.isfinite(fit.overlap) != seen).any() or fit.agreement < some[0].agreement - FALL for fit in some):
             return False
-        corners = np.stack([self._quads.posed_corners(fit.pose) for fit in some])
+        corners = np.stack([self._corners_of(fit.pose) for fit in some])
         bend = corners[1:-1] - 0.5 * (corners[:-2] + corners[2:])
         share = np.linspace(0.0, 1.0, len(some))[:, None, None, None]
         away = corners - (1.0 - share) * corners[0] - share * corners[-1]
         return _longest(bend) <= self._bend and _longest(away) <= self._away
+
+    def _corners_of(self, pose: QuadPose) -> Floats:
+        """(Q, 4, 3) corners of the quads in a pose: each is asked for several times."""
+        corners = self._corners.get(pose)
+        if corners is None:
+            corners = self._corners[pose] = self._quads.posed_corners(pose)
+        return corners
 
     def between(
         self,

@@ -37,6 +37,7 @@ __all__ = [
     "frames_with_limbs",
     "images_could_tell",
     "judge_limbs",
+    "lead_speaks_against",
     "limb_doubt",
     "limits_of",
 ]
@@ -175,7 +176,7 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     lead = np.nan_to_num(record.lead, nan=1.0)  # the trunk has no rivals
     untold = (record.views < 1) | _unchecked(record)
     mark(hidden & ((lead < limits.hidden_ambiguous) | untold), Trust.DOUBTFUL, Reason.HIDDEN)
-    mark(lead < _least_lead(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
+    mark(lead_speaks_against(record, limits), Trust.DOUBTFUL, Reason.AMBIGUOUS_LIMB)
     mark(_leapt(record, unit, limits) > 0, Trust.DOUBTFUL, Reason.JUMP)
     if limits is not RODENTS:
         mark(_mostly_contradicted(trust, reason)[:, None], Trust.DOUBTFUL, Reason.OUTLINE_OFF)
@@ -210,6 +211,11 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
                 between = between[trust[between, limb] == int(Trust.TRUSTED)]
                 trust[between, limb], reason[between, limb] = int(Trust.DOUBTFUL), reason[before, limb]
     return trust, reason
+
+
+def lead_speaks_against(record: LimbRecord, limits: Limits) -> Bools:
+    """(T, L) limbs of which another place explains as much; the trunk has no rivals."""
+    return np.asarray(np.nan_to_num(record.lead, nan=1.0) < _least_lead(record, limits))
 
 
 def images_could_tell(record: LimbRecord, legs: Ints, *, unit: float, limits: Limits) -> Bools:
