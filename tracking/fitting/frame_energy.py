@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg.blas import ssyrk
@@ -161,7 +162,7 @@ class FrameEnergy:
         self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
         self._warm = replace(self._coarse, every=WARM_EVERY)
         self._near = replace(self._fine, samples=self.settings.coarse_samples, every=WARM_EVERY)
-        self._deformed: tuple[QuadPose, Floats] | None = None
+        self._deformed: WeakKeyDictionary[QuadPose, Floats] = WeakKeyDictionary()
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(
             cage_rig.quads,
@@ -181,10 +182,11 @@ class FrameEnergy:
         return QuadPose(*self.prior.chart.from_vector(root, self.prior.mean(latent)))
 
     def deform(self, pose: QuadPose) -> Floats:
-        """Carry the template to a pose, (V, 3) mm; the last one is kept, since several ask for it in turn."""
-        if self._deformed is None or self._deformed[0] is not pose:
-            self._deformed = (pose, self.cage_rig.deform(self._fine.binding, pose))
-        return self._deformed[1]
+        """Carry the template to a pose, (V, 3) mm; kept as long as the pose is, since several ask for it."""
+        vertices = self._deformed.get(pose)
+        if vertices is None:
+            vertices = self._deformed[pose] = self.cage_rig.deform(self._fine.binding, pose)
+        return vertices
 
     def overlap(self, observation: Observation, pose: QuadPose) -> Floats:
         """(C,) silhouette overlap of a pose per view, NaN where a view saw nothing."""

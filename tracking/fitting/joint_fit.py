@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor
-from scipy.linalg.lapack import spotrs
+from scipy.linalg.lapack import spotrf, spotri
 
 from calibration.foundation.arrays import Floats, Ints, Singles
+from calibration.foundation.errors import SolveError
 
 __all__ = ["FrameBlock", "MarkRows", "joint_step"]
 
@@ -81,33 +81,47 @@ def joint_step(
     system = _System(blocks, spread, bend_weight)
     x = np.zeros_like(system.gradient)
     residual = -system.slope()
-    ready = system.precondition(residual)
-    direction = ready.copy()
+    direction, by_frames = np.zeros_like(x), np.zeros_like(x)
+    ready = system.each_by_itself(residual)
     size = first = float(np.sum(residual * ready))
+    grown = 0.0
     for _ in range(iterations):
         if size <= tolerance**2 * first or size == 0.0:
             break
-        pushed = system.apply(direction)
+        # The frames' own blocks times the direction follow from the last ones: they made `ready` of the residual.
+        direction = ready + grown * direction
+        by_frames = residual + grown * by_frames
+        pushed = by_frames + system.ties(direction)
         length = size / float(np.sum(direction * pushed))
         x += length * direction
         residual -= length * pushed
-        ready = system.precondition(residual)
-        grown = float(np.sum(residual * ready))
-        direction = ready + (grown / size) * direction
-        size = grown
+        ready = system.each_by_itself(residual)
+        size, before = float(np.sum(residual * ready)), size
+        grown = size / before
     return x
 
 
 class _System:
-    """The joint energy's matrix, applied block by block."""
+    """The joint energy's matrix: the frames' own blocks, sightings of marks and neighbours among them, and the rest."""
 
     def __init__(self, blocks: Sequence[FrameBlock], spread: Floats, bend_weight: Floats) -> None:
-        self._blocks = blocks
-        self._quads = len(bend_weight)
+        frames, quads = len(blocks), len(bend_weight)
+        self._quads = quads
         self._bend_weight = bend_weight
         self.gradient = np.array([block.gradient for block in blocks])
-        self._bent = np.array([block.bend is not None for block in blocks])
-        self._ends = np.cumsum([0] + [len(block.rows.residuals) for block in blocks])
+        self._bend = np.zeros((frames, quads))
+        bent = np.zeros(frames)
+        for index, block in enumerate(blocks):
+            if block.bend is not None:
+                self._bend[index], bent[index] = block.bend, 1.0
+        self._bent = bent[:, None]
+        # Rows of all frames, as many for each as the one with most has
+        counts = np.array([len(block.rows.residuals) for block in blocks])
+        self._there = np.arange(counts.max(initial=0)) < counts[:, None]
+        self._rows = np.zeros((*self._there.shape, quads), np.float32)
+        for rows, block in zip(self._rows, blocks, strict=True):
+            rows[: len(block.rows.residuals)] = block.rows.jacobian
+        self._residuals = np.concatenate([block.rows.residuals for block in blocks])
         self._marks = np.repeat(np.concatenate([block.rows.marks for block in blocks]), 2)
         self._spots = np.concatenate([block.rows.spots for block in blocks])
         inner = spread.copy()
@@ -117,65 +131,71 @@ class _System:
                 inner[:, i, j] += np.bincount(self._marks, outer[:, i, j], len(spread))
         self._inverse = np.linalg.inv(inner)
         # A frame's own part of what ties it to its neighbours: its row, and its share in the rows beside it
-        bent = self._bent.astype(float)
         own = bent.copy()
         own[:-1] += 0.25 * bent[1:]
         own[1:] += 0.25 * bent[:-1]
-        self._factors = []
-        for block, share in zip(blocks, own, strict=True):
-            matrix = block.hessian.astype(np.float64)
-            size = self._quads
-            matrix[:size, :size] += block.rows.jacobian.T @ block.rows.jacobian
-            matrix[np.arange(size), np.arange(size)] += share * bend_weight
-            factor, _ = cho_factor(matrix, overwrite_a=True, check_finite=False)
-            # In single precision: it is read for every step, and reading it is what a step costs.
-            self._factors.append(np.asarray(factor, np.float32, order="F"))
+        self._own = own[:, None] * bend_weight
+        # In units in which the diagonal is 1 single precision does. It is read for every step, and reading it is what
+        # a step costs.
+        self._units = np.empty_like(self.gradient)
+        self._solved = np.empty((frames, len(self.gradient[0]), len(self.gradient[0])), np.float32)
+        for index, block in enumerate(blocks):
+            matrix = block.hessian.copy()
+            matrix[:quads, :quads] += block.rows.jacobian.T @ block.rows.jacobian
+            matrix[np.arange(quads), np.arange(quads)] += self._own[index]
+            units = np.sqrt(np.diag(matrix))
+            self._units[index] = units
+            self._solved[index] = _inverse(matrix / (units[:, None] * units))
 
     def slope(self) -> Floats:
         """Return the (T, n) gradient of the joint energy at no step."""
-        residuals = np.concatenate([block.rows.residuals for block in self._blocks])
         result = self.gradient.copy()
-        self._pull(self._settled(residuals), result)
-        bend = np.zeros((len(self._blocks), self._quads))
-        for index, block in enumerate(self._blocks):
-            if block.bend is not None:
-                bend[index] = block.bend
-        self._unbend(bend, result)
+        self._pull(self._residuals - self._taken_up(self._residuals), result)
+        self._unbend(self._bend, result)
         return result
 
-    def apply(self, x: Floats) -> Floats:
-        """Return the (T, n) product of the matrix with steps."""
-        single = x.astype(np.float32)
-        result = np.array([block.hessian @ step for block, step in zip(self._blocks, single, strict=True)], np.float64)
-        moved = [block.rows.jacobian @ step[: self._quads] for block, step in zip(self._blocks, single, strict=True)]
-        self._pull(self._settled(np.concatenate(moved).astype(np.float64)), result)
+    def ties(self, x: Floats) -> Floats:
+        """Return the (T, n) product of what is not of one frame alone with steps."""
         quads = x[:, : self._quads]
+        moved = (self._rows @ quads.astype(np.float32)[..., None])[self._there, 0]
+        result = np.zeros_like(x)
+        result[:, : self._quads] -= self._own * quads
+        self._pull(-self._taken_up(moved.astype(np.float64)), result)
         bend = np.zeros_like(quads)
         bend[1:-1] = quads[1:-1] - 0.5 * (quads[:-2] + quads[2:])
-        self._unbend(bend * self._bent[:, None], result)
+        self._unbend(bend * self._bent, result)
         return result
 
-    def precondition(self, residual: Floats) -> Floats:
-        """Solve each frame by itself."""
-        rows = residual.astype(np.float32)
-        return np.array([spotrs(factor, row)[0] for factor, row in zip(self._factors, rows, strict=True)], np.float64)
+    def each_by_itself(self, residual: Floats) -> Floats:
+        """Solve each frame by itself: its own block's inverse times (T, n)."""
+        rows = (residual / self._units).astype(np.float32)
+        return np.asarray((self._solved @ rows[..., None])[..., 0] / self._units)
 
-    def _settled(self, rows: Floats) -> Floats:
-        """Return what is left of the sightings' residuals when the spots have moved to where they are least."""
+    def _taken_up(self, rows: Floats) -> Floats:
+        """Return what the spots take up of the sightings' residuals, moved to where these are least."""
         pulled = np.stack(
             [np.bincount(self._marks, self._spots[:, i] * rows, len(self._inverse)) for i in range(3)], axis=1
         )
         shift = np.einsum("kij,kj->ki", self._inverse, pulled)
-        return np.asarray(rows - np.einsum("si,si->s", self._spots, shift[self._marks]))
+        return np.asarray(np.einsum("si,si->s", self._spots, shift[self._marks]))
 
     def _pull(self, rows: Floats, result: Floats) -> None:
-        single = rows.astype(np.float32)
-        for index, block in enumerate(self._blocks):
-            part = single[self._ends[index] : self._ends[index + 1]]
-            result[index, : self._quads] += block.rows.jacobian.T @ part
+        single = np.zeros(self._there.shape, np.float32)
+        single[self._there] = rows
+        result[:, : self._quads] += (single[:, None, :] @ self._rows)[:, 0]
 
     def _unbend(self, bend: Floats, result: Floats) -> None:
         weighted = bend * self._bend_weight
         result[:, : self._quads] += weighted
         result[:-1, : self._quads] -= 0.5 * weighted[1:]
         result[1:, : self._quads] -= 0.5 * weighted[:-1]
+
+
+def _inverse(matrix: Singles) -> Singles:
+    """Invert a symmetric positive definite matrix."""
+    upper, failed = spotrf(matrix)
+    if failed:
+        raise SolveError(f"all frames at once: the curvature of a frame is not positive definite (row {failed})")
+    half, _ = spotri(upper)
+    whole = np.triu(half)
+    return np.asarray(whole + np.triu(whole, 1).T)

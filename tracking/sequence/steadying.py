@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
 from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from tracking.fitting.joint_fit import joint_step
 from tracking.fitting.solver import FrameFit, FrameSolver
@@ -33,7 +33,7 @@ def steady(
     Where fits err by more than their energy knows, a second step brings as much again. ``centres`` (C, 3) are the
     cameras', ``fits`` are changed.
     """
-    told = steadiness(fits, [_bend(fits, frame) for frame in range(len(fits))])
+    told = steadiness(fits, _bends(fits))
     pull = np.repeat([settings.smooth_turn, settings.smooth_shift * solver.unit], 3)
     pull = np.tile(pull, len(solver.cage_rig.quads)) if told is None else told.pull
     sweeps = settings.smooth_sweeps * (2 if told is not None and told.noisy else 1)
@@ -68,9 +68,9 @@ def _join(
     marks = bind_tracks(
         texture, solver.template, surface, solver.camera_rows, centres, gate=settings.mark_gate * solver.unit
     )
-    blocks, told = [], []
+    blocks, told, bends = [], [], _bends(fits)
     for frame, fit in known:
-        block, described = solver.block(observe(frame), fit, marks.at(frame), _bend(fits, frame))
+        block, described = solver.block(observe(frame), fit, marks.at(frame), bends[frame])
         blocks.append(block)
         told.append(described)
     steps = joint_step(blocks, marks.held(settings.mark_hold * solver.unit, settings.mark_lift * solver.unit), weight)
@@ -80,21 +80,30 @@ def _join(
             fits[frame] = trial
 
 
-def _bend(fits: list[FrameFit | None], frame: int) -> Floats | None:
-    """(6 Q,) how far a frame lies from the middle of those beside it, rad and mm; None where one is missing."""
-    here = fits[frame]
-    before, after = (fits[k] if 0 <= k < len(fits) else None for k in (frame - 1, frame + 1))
-    if here is None or before is None or after is None:
-        return None
-    return _away(here.pose, _middle(before.pose, after.pose))
+def _bends(fits: list[FrameFit | None]) -> list[Floats | None]:
+    """(6 Q,) how far each frame lies from the middle of those beside it, rad and mm; None where one is missing."""
+    bends: list[Floats | None] = [None] * len(fits)
+    there = np.array([fit is not None for fit in fits])
+    inner = 1 + np.flatnonzero(there[:-2] & there[1:-1] & there[2:])
+    if len(inner):
+        before, here, after = (_poses(fits, inner + k) for k in (-1, 0, 1))
+        for frame, bend in zip(inner, _away(here, _middle(before, after)), strict=True):
+            bends[frame] = bend
+    return bends
+
+
+def _poses(fits: list[FrameFit | None], frames: Ints) -> QuadPose:
+    """Where the quads are in frames (T,) that are all known."""
+    poses = [fit.pose for frame in frames if (fit := fits[frame]) is not None]
+    return QuadPose(np.array([pose.rotations for pose in poses]), np.array([pose.centres for pose in poses]))
 
 
 def _away(pose: QuadPose, other: QuadPose) -> Floats:
-    """(6 Q,) turn, rad, and shift, mm, from another pose to this one."""
-    turn = vector_from_rotation(pose.rotations @ other.rotations.transpose(0, 2, 1))
-    return np.concatenate([turn, pose.centres - other.centres], axis=1).ravel()
+    """(T, 6 Q) turn, rad, and shift, mm, from other poses to these."""
+    turn = vector_from_rotation(pose.rotations @ other.rotations.swapaxes(-1, -2))
+    return np.concatenate([turn, pose.centres - other.centres], axis=-1).reshape(len(turn), -1)
 
 
 def _middle(first: QuadPose, second: QuadPose) -> QuadPose:
-    half = 0.5 * vector_from_rotation(second.rotations @ first.rotations.transpose(0, 2, 1))
+    half = 0.5 * vector_from_rotation(second.rotations @ first.rotations.swapaxes(-1, -2))
     return QuadPose(rotation_from_vector(half) @ first.rotations, 0.5 * (first.centres + second.centres))

@@ -164,6 +164,20 @@ def test_overlap_counts_pixels() -> None:
     assert np.isnan(found[3])
 
 
+def test_the_template_in_a_pose_is_kept_as_long_as_the_pose(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitter, made = solver(), []
+    carry = CageRig.deform
+    monkeypatch.setattr(
+        CageRig, "deform", lambda rig, rows, pose: made.append(pose.centres[0, 2]) or carry(rig, rows, pose)
+    )
+    first, second = bent(0.1, 0.0), bent(0.2, 1.0)
+    kept = [fitter.deform(pose) for pose in (first, second, first)]
+    assert len(made) == 2 and kept[0] is kept[2]
+    np.testing.assert_array_equal(kept[1], carry(fitter.cage_rig, fitter._fine.binding, second))
+    del first
+    assert len(fitter._deformed) == 1
+
+
 def test_a_wrong_guess_is_doubted_and_the_subject_looked_for() -> None:
     truth = [placed(bent(0.2, 0.1), 1.0 + 0.03 * t, (4.0 * t, 0.0, 0.0)) for t in range(3)]
     looks = [seen(pose) for pose in truth]

@@ -195,16 +195,19 @@ def test_joint_step_is_the_least_of_the_whole_energy() -> None:
     frames, size, quads, spots = 5, 8, 6, 4
     blocks, rows = [], []
     for frame in range(frames):
+        # Numbers of very different units (rad, mm, latent), and a frame without marks
+        units = 10.0 ** rng.uniform(-3, 3, size)
         a = rng.normal(size=(size, size))
-        count = 3
+        count = frame % 4
         row = MarkRows(
             rng.normal(size=(2 * count, quads)).astype(np.float32),
             rng.normal(size=(2 * count, 3)),
             rng.normal(size=2 * count),
             rng.choice(spots, count, replace=False),
         )
+        hessian_of_one = (a @ a.T + np.eye(size)) * units[:, None] * units
         bend = rng.normal(size=quads) if 0 < frame < frames - 1 else None
-        blocks.append(FrameBlock((a @ a.T + np.eye(size)).astype(np.float32), rng.normal(size=size), row, bend))
+        blocks.append(FrameBlock(hessian_of_one.astype(np.float32), units * rng.normal(size=size), row, bend))
         rows.append(row)
     spread = np.tile(0.5 * np.eye(3), (spots, 1, 1))
     weight = np.full(quads, 2.0)
