@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
+from capture.backgrounds.medians import median_and_spread
 from capture.recordings.video import probe, read_frames
 
 __all__ = [
@@ -30,10 +29,8 @@ __all__ = [
     "fitting_frames",
     "light_gain",
     "load_background",
-    "median_and_deviation",
     "noise_curve",
     "noise_over",
-    "sorted_in",
     "spread_frames",
     "steadied",
     "three_axes",
@@ -57,9 +54,6 @@ MOST_SPREAD = 4.0
 _STEADY = 0.004
 #: Pixels that the light of an image is measured on, about, and where a background is learnt from it.
 _LIGHT_PX, _LEARNT_PX = 5_000, 12_000
-
-
-Whole: TypeAlias = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,54 +100,6 @@ def three_axes(image: Bytes) -> Bytes:
     return image[:, :, None] if image.ndim == 2 else image
 
 
-@compiled
-def sorted_in(column: Whole, count: int, value: int) -> None:
-    """Put a value into the first ``count`` values of a column, which are in order."""
-    place = count
-    while place > 0 and column[place - 1] > value:
-        column[place] = column[place - 1]
-        place -= 1
-    column[place] = value
-
-
-@compiled
-def median_and_deviation(column: Whole, count: int) -> tuple[float, float]:
-    """Return the median of the first ``count`` values of a column, in order, and the median distance from it."""
-    middle = count // 2
-    # Twice the median is a whole number, and so are twice all distances from it.
-    twice = 2 * column[middle] if count % 2 else column[middle - 1] + column[middle]
-    # The half of the sorted values nearest to the median is a run: shrink the ends until it is left.
-    low, high = 0, count - 1
-    far = np.int32(0)
-    while high - low + 1 > middle:
-        down, up = twice - 2 * column[low], 2 * column[high] - twice
-        if down > up:
-            far = down
-            low += 1
-        else:
-            far = up
-            high -= 1
-    inner = np.int32(0)
-    if count % 2 == 0 and high >= low:
-        inner = max(twice - 2 * column[low], 2 * column[high] - twice)
-    return 0.5 * twice, 0.5 * far if count % 2 else 0.25 * (far + inner)
-
-
-@compiled
-def _median_and_spread(stack: Bytes, centre: Singles, spread: Singles) -> None:
-    """Fill the median and the scaled median absolute deviation of ``stack`` (n, rows, W, C) along its first axis."""
-    count, height, width, channels = stack.shape
-    column = np.empty(count, np.int32)
-    for y in range(height):
-        for x in range(width):
-            for c in range(channels):
-                for n in range(count):
-                    sorted_in(column, n, int(stack[n, y, x, c]))
-                middle, deviation = median_and_deviation(column, count)
-                centre[y, x, c] = np.float32(middle)
-                spread[y, x, c] = np.float32(1.4826 * deviation)
-
-
 def background_of(
     images: Sequence[Bytes] | Bytes, noise: NoiseCurve | None = None, *, most_spread: float = np.inf
 ) -> Background:
@@ -165,9 +111,7 @@ def background_of(
     if len(images) == 0:
         raise InputError("background: no image given")
     stack = steadied(images)
-    centre = np.empty(stack.shape[1:], dtype=np.float32)
-    spread = np.empty(stack.shape[1:], dtype=np.float32)
-    _median_and_spread(stack, centre, spread)
+    centre, spread, _ = median_and_spread(stack)
     floor = np.float32(1.0) if noise is None else noise.at(centre)
     return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
 

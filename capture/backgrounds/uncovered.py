@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
-from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve, median_and_deviation, sorted_in
+from capture.backgrounds.background import MOST_SPREAD, Background, NoiseCurve
+from capture.backgrounds.medians import median_and_spread
 
 __all__ = ["Ground", "filled", "ground_over", "near_unknown", "spread_at", "variation_of"]
 
@@ -48,44 +49,16 @@ def ground_over(stack: Bytes, free: Bools, noise: NoiseCurve) -> Ground:
 
     ``free`` (n, h, w) says in which cells each of them shows it.
     """
-    _, height, width, channels = stack.shape
     # A cell next to one that is not free may hold some of what hides that.
     clear = np.stack([cv2.erode(one.view(np.uint8), np.ones((3, 3), np.uint8)) for one in free]).view(np.bool_)
     enough = np.count_nonzero(clear, axis=0) >= _LEAST
     free = np.where(enough, clear, free)
-    centre = np.zeros((height, width, channels), np.float32)
-    spread = np.zeros((height, width, channels), np.float32)
-    known = np.zeros((height, width), dtype=bool)
-    _over_free(stack, free, _LEAST, centre, spread, known)
+    centre, spread, known = median_and_spread(stack, free, least=_LEAST)
     floor = noise.at(centre)
     spread = np.clip(spread, floor, np.float32(MOST_SPREAD) * floor).astype(np.float32)
     if known.all() or not known.any():
         return Ground(Background(centre, spread), known)
     return _completed(centre, spread, known, noise)
-
-
-@compiled
-def _over_free(stack: Bytes, free: Bools, least: int, centre: Singles, spread: Singles, known: Bools) -> None:
-    """Fill the median and scaled median absolute deviation of each pixel over the images in which its cell is free."""
-    images, height, width, channels = stack.shape
-    rows, columns = free.shape[1], free.shape[2]
-    column = np.empty(images, np.int32)
-    for y in range(height):
-        row = min(rows - 1, y * rows // height)
-        for x in range(width):
-            cell = min(columns - 1, x * columns // width)
-            for c in range(channels):
-                count = 0
-                for n in range(images):
-                    if free[n, row, cell]:
-                        sorted_in(column, count, int(stack[n, y, x, c]))
-                        count += 1
-                if count < least:
-                    break
-                known[y, x] = True
-                middle, deviation = median_and_deviation(column, count)
-                centre[y, x, c] = np.float32(middle)
-                spread[y, x, c] = np.float32(1.4826 * deviation)
 
 
 def filled(values: Singles, known: Bools) -> Singles:

@@ -6,6 +6,7 @@ every frame. Such a part stays exactly as it is for the whole recording, while a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import cv2
@@ -28,16 +29,34 @@ _OFTEN = 0.75
 
 def activity(images: Sequence[Bytes], sigma: Singles | float) -> Bools:
     """Return (H, W) where the images of one camera differ among each other beyond noise and coding artefacts."""
-    grey = np.stack([image if image.ndim == 2 else image.max(axis=2) for image in images])
-    if len(grey) >= 6:
-        # The second extremes: a single frame's artefact is no movement.
-        grey.partition([1, len(grey) - 2], axis=0)
-        spread = grey[-2] - grey[1]
-    else:
-        spread = grey.max(axis=0) - grey.min(axis=0)
+    grey = [image if image.ndim == 2 else _brightest(image) for image in images]
+    low, high = _ends(grey)
+    # Of several the second extremes: a single frame's artefact is no movement.
+    which = 1 if len(grey) >= 6 else 0
+    spread = high[which] - low[which]
     # Artefacts are speckled, movement is not.
     smooth = cv2.medianBlur(spread, 5).astype(np.float32)
     return np.asarray((smooth > _MOVES * sigma) & (smooth > _MOVES_LEVELS))
+
+
+def _brightest(image: Bytes) -> Bytes:
+    """Return (H, W) the largest of an image's channels (H, W, C)."""
+    return np.asarray(functools.reduce(np.maximum, np.moveaxis(image, 2, 0)))
+
+
+def _ends(images: Sequence[Bytes]) -> tuple[tuple[Bytes, Bytes], tuple[Bytes, Bytes]]:
+    """Return the smallest and the second smallest value (H, W) of each pixel over images, the largest and the second.
+
+    With one image, the second is no value of it.
+    """
+    least, most = images[0].copy(), images[0].copy()
+    next_least, next_most = np.full_like(least, 255), np.zeros_like(most)
+    for image in images[1:]:
+        np.minimum(next_least, np.maximum(least, image), out=next_least)
+        np.maximum(next_most, np.minimum(most, image), out=next_most)
+        np.minimum(least, image, out=least)
+        np.maximum(most, image, out=most)
+    return (least, next_least), (most, next_most)
 
 
 def still_parts(masks: Sequence[Bools], moves: Bools) -> Bools:
