@@ -205,10 +205,14 @@ def project_points(rows: Floats, points: Floats) -> Floats:
 
 @compiled
 def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k: Floats) -> tuple[float, float]:
-    """Distort like `distort`, filling d(xd, yd)/d(x, y) (2, 2) and d(xd, yd)/d(14 coefficients) (2, 14)."""
+    """Distort like `distort`, filling d(xd, yd)/d(x, y) (2, 2) and d(xd, yd)/d(14 coefficients) (2, 14).
+
+    The latter may be (2, 0): then it is not wanted.
+    """
     r2 = x * x + y * y
+    wanted = by_k.shape[1] > 0
     if row[MODEL] == FISHEYE:
-        for k in range(14):
+        for k in range(by_k.shape[1]):
             by_k[0, k] = by_k[1, k] = 0.0
         r = math.sqrt(r2)
         theta = math.atan(r)
@@ -226,7 +230,7 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
         by_xy[1, 0] = by_xy[0, 1]
         by_xy[1, 1] = scale + y * y * dscale / r
         power = theta / r
-        for k in range(4):
+        for k in range(4 if wanted else 0):
             power *= t2
             by_k[0, k] = x * power
             by_k[1, k] = y * power
@@ -250,19 +254,20 @@ def distort_with_jacobians(row: Floats, x: float, y: float, by_xy: Floats, by_k:
     by_xy[0, 1] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * y * sx
     by_xy[1, 0] = 2 * x * y * dradial + 2 * p1 * x + 2 * p2 * y + 2 * x * sy
     by_xy[1, 1] = radial + 2 * y * y * dradial + 6 * p1 * y + 2 * p2 * x + 2 * y * sy
-    r4, r6 = r2 * r2, r2 * r2 * r2
-    for axis in range(2):
-        c = (x if axis == 0 else y) * inverse
-        by_k[axis, 0], by_k[axis, 1], by_k[axis, 4] = c * r2, c * r4, c * r6
-        c *= -radial
-        by_k[axis, 5], by_k[axis, 6], by_k[axis, 7] = c * r2, c * r4, c * r6
-    by_k[0, 2], by_k[0, 3] = 2 * x * y, r2 + 2 * x * x
-    by_k[1, 2], by_k[1, 3] = r2 + 2 * y * y, 2 * x * y
-    by_k[0, 8], by_k[0, 9], by_k[0, 10], by_k[0, 11] = r2, r4, 0.0, 0.0
-    by_k[1, 8], by_k[1, 9], by_k[1, 10], by_k[1, 11] = 0.0, 0.0, r2, r4
+    if wanted:
+        r4, r6 = r2 * r2, r2 * r2 * r2
+        for axis in range(2):
+            c = (x if axis == 0 else y) * inverse
+            by_k[axis, 0], by_k[axis, 1], by_k[axis, 4] = c * r2, c * r4, c * r6
+            c *= -radial
+            by_k[axis, 5], by_k[axis, 6], by_k[axis, 7] = c * r2, c * r4, c * r6
+        by_k[0, 2], by_k[0, 3] = 2 * x * y, r2 + 2 * x * x
+        by_k[1, 2], by_k[1, 3] = r2 + 2 * y * y, 2 * x * y
+        by_k[0, 8], by_k[0, 9], by_k[0, 10], by_k[0, 11] = r2, r4, 0.0, 0.0
+        by_k[1, 8], by_k[1, 9], by_k[1, 10], by_k[1, 11] = 0.0, 0.0, r2, r4
     if row[TAU_X] != 0.0 or row[TAU_Y] != 0.0:
         xd, yd = _tilt_with_jacobians(row, xd, yd, by_xy, by_k)
-    else:
+    elif wanted:
         # at zero angles the homography's derivative reduces to these terms
         by_k[0, 12], by_k[1, 12] = xd * yd, yd * yd
         by_k[0, 13], by_k[1, 13] = -xd * xd, -xd * yd
@@ -282,6 +287,8 @@ def _tilt_with_jacobians(row: Floats, xd: float, yd: float, by_xy: Floats, by_k:
     for k in range(2):
         s, t = by_xy[0, k], by_xy[1, k]
         by_xy[0, k], by_xy[1, k] = j00 * s + j01 * t, j10 * s + j11 * t
+    if by_k.shape[1] == 0:
+        return u, v
     for k in range(12):
         s, t = by_k[0, k], by_k[1, k]
         by_k[0, k], by_k[1, k] = j00 * s + j01 * t, j10 * s + j11 * t
@@ -327,8 +334,8 @@ def project_point_with_jacobian(
     if zc <= 0:
         return math.nan, math.nan
     xn, yn = xc / zc, yc / zc
-    by_xy, by_k = scratch[:, 14:16], scratch[:, :14]
-    xd, yd = distort_with_jacobians(row, xn, yn, by_xy, by_k)
+    by_xy = scratch[:, 14:16]
+    xd, yd = distort_with_jacobians(row, xn, yn, by_xy, scratch[:, :0])
     for axis in range(2):
         if axis == 0:
             gx = row[FX] * by_xy[0, 0] + row[SKEW] * by_xy[1, 0]

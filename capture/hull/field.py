@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
-from calibration.cameras.projection import project_point, project_point_with_jacobian
+from calibration.cameras.projection import project_into, project_point, project_point_with_jacobian
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.distance import RIM_PX
@@ -73,6 +73,30 @@ def distance_in_view(values: Singles, layout: Ints, view: int, u: float, v: floa
 
 
 @compiled
+def _between_pixels(values: Singles, layout: Ints, view: int, u: float, v: float) -> float:
+    """Return what `distance_in_view` does at a pixel that the view's distance image is known to hold."""
+    x, y, width = u - layout[view, 3], v - layout[view, 4], np.uintp(layout[view, 1])
+    column, row = np.uintp(x), np.uintp(y)
+    fx, fy = x - column, y - row
+    at = np.uintp(layout[view, 0]) + row * width + column
+    below = at + width
+    top = values[at] + fx * (values[at + np.uintp(1)] - values[at])
+    bottom = values[below] + fx * (values[below + np.uintp(1)] - values[below])
+    return float(top + fy * (bottom - top))
+
+
+@compiled
+def _reaches_inside(layout: Ints, view: int, u: float, v: float, step: float, by_point: Floats) -> bool:
+    """Whether a view's distance image holds all pixels that a point reaches which moves along an axis by a step."""
+    du = step * max(abs(by_point[0, 0]), max(abs(by_point[0, 1]), abs(by_point[0, 2])))
+    dv = step * max(abs(by_point[1, 0]), max(abs(by_point[1, 1]), abs(by_point[1, 2])))
+    x, y = u - layout[view, 3], v - layout[view, 4]
+    # (NaN is not inside.)
+    across = x - du > 0.01 and x + du < layout[view, 1] - 1.01
+    return bool(across and y - dv > 0.01 and y + dv < layout[view, 2] - 1.01)
+
+
+@compiled
 def value_at(views: FieldViews, point: Floats, worst: Floats) -> float:
     """Return the field at one point, mm; a point that fewer than ``least`` views can tell about is outside.
 
@@ -107,25 +131,30 @@ def ranked(worst: Floats, tolerated: int, told: int, least: int) -> float:
 
 
 @compiled
-def _decider(views: FieldViews, x: float, y: float, z: float, worst: Floats, which: Ints) -> int:
-    """Return the view that decides at a point; ``worst`` and ``which`` (``tolerated`` + 1,) are work space."""
+def _deciders(views: FieldViews, points: Floats) -> Ints:
+    """Return (n,) the views that decide at points (n, 3)."""
     rows, metric, _, values, layout, tolerated, least = views
-    worst[:] = -1e9
-    which[:] = 0
-    told = 0
+    count = points.shape[0]
+    worst = np.full((count, tolerated + 1), -1e9)
+    which = np.zeros((count, tolerated + 1), np.int64)
+    told, pixels = np.zeros(count, np.int64), np.empty((count, 2))
     for view in range(rows.shape[0]):
         row = rows[view]
-        u, v = project_point(row, x, y, z)
-        pixels, tells = distance_in_view(values, layout, view, u, v)
-        told += tells
-        dx, dy, dz = x - row[CENTRE_X], y - row[CENTRE_Y], z - row[CENTRE_Z]
-        distance = pixels * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
-        candidate = view
-        for k in range(tolerated + 1):
-            if distance > worst[k]:
-                worst[k], distance = distance, worst[k]
-                which[k], candidate = candidate, which[k]
-    return int(which[max(0, min(tolerated, told - least))])
+        project_into(row, points, pixels)
+        for n in range(count):
+            away, tells = distance_in_view(values, layout, view, pixels[n, 0], pixels[n, 1])
+            told[n] += tells
+            dx, dy, dz = points[n, 0] - row[CENTRE_X], points[n, 1] - row[CENTRE_Y], points[n, 2] - row[CENTRE_Z]
+            distance = away * metric[view] * np.sqrt(dx * dx + dy * dy + dz * dz)
+            candidate = view
+            for k in range(tolerated + 1):
+                if distance > worst[n, k]:
+                    worst[n, k], distance = distance, worst[n, k]
+                    which[n, k], candidate = candidate, which[n, k]
+    out = np.empty(count, np.int64)
+    for n in range(count):
+        out[n] = which[n, max(0, min(tolerated, told[n] - least))]
+    return out
 
 
 @compiled
@@ -141,22 +170,29 @@ def surface_normals(views: FieldViews, points: Floats, known: NDArray[np.int8], 
     """
     values, layout = views.values, views.layout
     out = np.empty(points.shape)
-    worst = np.empty(views.tolerated + 1)
-    which = np.empty(views.tolerated + 1, np.int64)
+    found, at = _deciders(views, points[known < 0]), 0
     by_point, scratch = np.empty((2, 3)), np.empty((2, 16))
     for n in range(points.shape[0]):
         x, y, z = points[n, 0], points[n, 1], points[n, 2]
         view = int(known[n])
         if view < 0:
-            view = _decider(views, x, y, z, worst, which)
+            view = found[at]
+            at += 1
         u, v = project_point_with_jacobian(views.rows[view], x, y, z, by_point, scratch)
+        inside = _reaches_inside(layout, view, u, v, step, by_point)
         length = 0.0
         for axis in range(3):
             # Within a cell the projection is as good as straight.
             du, dv = step * by_point[0, axis], step * by_point[1, axis]
-            ahead, _ = distance_in_view(values, layout, view, u + du, v + dv)
-            behind, _ = distance_in_view(values, layout, view, u - du, v - dv)
+            if inside:
+                ahead = _between_pixels(values, layout, view, u + du, v + dv)
+                behind = _between_pixels(values, layout, view, u - du, v - dv)
+            else:
+                ahead, _ = distance_in_view(values, layout, view, u + du, v + dv)
+                behind, _ = distance_in_view(values, layout, view, u - du, v - dv)
             out[n, axis] = ahead - behind
             length += out[n, axis] ** 2
-        out[n] /= np.sqrt(length)
+        length = np.sqrt(length)
+        for axis in range(3):
+            out[n, axis] /= length
     return out

@@ -21,7 +21,7 @@ from capture.hull.facing import facing_cameras
 from capture.hull.field import FieldViews, surface_normals
 from capture.hull.marching import enclosed_volume, extent_of, march
 from capture.hull.result import Hull, HullFlag, SignedField, no_hull
-from capture.hull.sampling import dense_field, interpolation_error, sample_blocks
+from capture.hull.sampling import dense_field, interpolation_error, project_corners, sample_blocks
 from capture.hull.scales import view_scales
 
 __all__ = ["Evidence", "gather", "hull_field", "implicit_hull"]
@@ -148,8 +148,9 @@ def _sample(
     least = min(evidence.least, len(cameras))
     views = FieldViews(rows, scales.metric, scales.gain, packed.values, packed.layout, tolerated, least)
     active = active_blocks(views, grid)
-    interpolate = interpolation_error(rows, grid, active) < _INTERPOLATION_PX
-    active, values, decides = sample_blocks(views, grid, active, interpolate, enough * grid.spacing)
+    corners = project_corners(rows, grid, active)
+    interpolate = interpolation_error(rows, grid, active, corners) < _INTERPOLATION_PX
+    active, values, decides = sample_blocks(views, grid, active, corners, interpolate, enough * grid.spacing)
     return _Sampled(grid, views, active, values, decides)
 
 

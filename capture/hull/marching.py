@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.foundation.arrays import Floats, Singles
+from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import SolveError
 from capture.hull.blocks import BLOCK
@@ -69,6 +69,17 @@ def march(
 
 
 @compiled
+def _inside_rows(block: Singles, rows: Ints) -> None:
+    """Fill (BLOCK + 1, BLOCK + 1): bit k tells whether grid point (i, j, k) of a block is inside."""
+    for i in range(BLOCK + 1):
+        for j in range(BLOCK + 1):
+            bits = 0
+            for k in range(BLOCK + 1):
+                bits |= int(block[i, j, k] < 0) << k
+            rows[i, j] = bits
+
+
+@compiled
 def _vertices(
     active: NDArray[np.int32], sampled: Singles, decides: NDArray[np.int8], origin: Floats, spacing: float
 ) -> tuple[Floats, NDArray[np.int32], NDArray[np.int8]]:
@@ -81,18 +92,22 @@ def _vertices(
     vertex_of = np.full((number, BLOCK, BLOCK, BLOCK, 3), -1, np.int32)
     vertices = np.empty((4 * BLOCK * BLOCK * number + 16, 3))
     known = np.empty(vertices.shape[0], np.int8)
+    inside, crossed = np.empty((BLOCK + 1, BLOCK + 1), np.int64), np.empty(3, np.int64)
     count = 0
     for n in range(number):
         block, views = sampled[n], decides[n]
+        _inside_rows(block, inside)
         for i in range(BLOCK):
             for j in range(BLOCK):
+                own = inside[i, j]
+                crossed[0], crossed[1], crossed[2] = own ^ inside[i + 1, j], own ^ inside[i, j + 1], own ^ (own >> 1)
                 for k in range(BLOCK):
-                    f0 = block[i, j, k]
                     for axis in range(3):
+                        if crossed[axis] >> k & 1 == 0:
+                            continue
+                        f0 = block[i, j, k]
                         x, y, z = i + (axis == 0), j + (axis == 1), k + (axis == 2)
                         f1 = block[x, y, z]
-                        if (f0 < 0) == (f1 < 0):
-                            continue
                         if count == vertices.shape[0]:
                             longer = np.empty((2 * count, 3))
                             longer[:count] = vertices
@@ -113,12 +128,14 @@ def _vertices(
 
 
 @compiled
-def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return eigenvalues (3,), ascending, and vectors (3, 3) as columns of a symmetric matrix, which is used up.
+def _eigen(matrix: Floats, squares: Floats, axes: Floats) -> None:
+    """Fill eigenvalues (3,), ascending, and vectors (3, 3) as columns of a symmetric matrix, which is used up.
 
     Jacobi's turns: for three rows a tenth of the time of LAPACK's general way.
     """
-    axes = np.eye(3)
+    for p in range(3):
+        for q in range(3):
+            axes[p, q] = 1.0 if p == q else 0.0
     for _ in range(12):
         beside = matrix[0, 1] ** 2 + matrix[0, 2] ** 2 + matrix[1, 2] ** 2
         if beside <= 1e-30 * (matrix[0, 0] ** 2 + matrix[1, 1] ** 2 + matrix[2, 2] ** 2):
@@ -139,39 +156,48 @@ def _eigen(matrix: Floats) -> tuple[Floats, Floats]:
                     matrix[p, k], matrix[q, k] = cosine * a - sine * b, sine * a + cosine * b
                     a, b = axes[k, p], axes[k, q]
                     axes[k, p], axes[k, q] = cosine * a - sine * b, sine * a + cosine * b
-    squares = np.array([matrix[0, 0], matrix[1, 1], matrix[2, 2]])
-    order = np.argsort(squares)
-    return squares[order], axes[:, order]
+    for e in range(3):
+        squares[e] = matrix[e, e]
+        at = e
+        while at > 0 and squares[at - 1] > squares[at]:
+            squares[at - 1], squares[at] = squares[at], squares[at - 1]
+            for k in range(3):
+                axes[k, at - 1], axes[k, at] = axes[k, at], axes[k, at - 1]
+            at -= 1
 
 
 @compiled
 def _feature(
     ids: NDArray[np.int32],
-    first: int,
     length: int,
     vertices: Floats,
     normals: Floats,
     low: Floats,
     spacing: float,
     out: Floats,
+    space: Floats,
 ) -> bool:
-    """Put where the tangent planes of a polygon's vertices meet into ``out`` (3,); False if it is flat."""
+    """Put where the tangent planes of a polygon's vertices meet into ``out`` (3,); False if it is flat.
+
+    ``space`` (9, 3) is work space: an array made anew for each polygon costs more than what is done in it.
+    """
     flattest = 1.0
-    for i in range(first, first + length):
-        for j in range(i + 1, first + length):
-            a, b = normals[ids[i]], normals[ids[j]]
+    for i in range(length):
+        a = normals[ids[i]]
+        for j in range(i + 1, length):
+            b = normals[ids[j]]
             cosine = a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-            if not np.isfinite(cosine):
+            if not abs(cosine) < np.inf:
                 return False
             flattest = min(flattest, cosine)
     if flattest > _CREASE_COSINE:
         return False
-    middle = np.zeros(3)
-    for i in range(first, first + length):
-        middle += vertices[ids[i]] / length
-    matrix = np.zeros((3, 3))
-    right = np.zeros(3)
-    for i in range(first, first + length):
+    space[:] = 0.0
+    middle, right, matrix, squares, axes = space[0], space[1], space[2:5], space[5], space[6:9]
+    for i in range(length):
+        for axis in range(3):
+            middle[axis] += vertices[ids[i], axis] / length
+    for i in range(length):
         normal = normals[ids[i]]
         offset = 0.0
         for axis in range(3):
@@ -180,8 +206,9 @@ def _feature(
             right[r] += normal[r] * offset
             for c in range(3):
                 matrix[r, c] += normal[r] * normal[c]
-    squares, axes = _eigen(matrix)
-    out[:] = middle
+    _eigen(matrix, squares, axes)
+    for axis in range(3):
+        out[axis] = middle[axis]
     for e in range(3):
         # Along an edge of the hull nothing holds the point: it stays at the polygon's middle there.
         if squares[e] > 0.08 * squares[2]:
@@ -194,33 +221,49 @@ def _feature(
 
 
 @compiled
+def _same_pairs(pairs: NDArray[np.int32], highest: int) -> NDArray[np.int32]:
+    """Return (n,) for each of the pairs (n, 2) one before it of the same two numbers, -1 where there is none.
+
+    Numbers are below ``highest``. Those of a pair may stand in any order.
+    """
+    # The pairs of a lower number are a chain, the last of them first.
+    last, before = np.full(highest, -1, np.int32), np.empty(len(pairs), np.int32)
+    out = np.empty(len(pairs), np.int32)
+    for n in range(len(pairs)):
+        low, high = min(pairs[n, 0], pairs[n, 1]), max(pairs[n, 0], pairs[n, 1])
+        other = last[low]
+        while other >= 0 and max(pairs[other, 0], pairs[other, 1]) != high:
+            other = before[other]
+        out[n], before[n], last[low] = other, last[low], n
+    return out
+
+
+@compiled
 def _join_fans(faces: Faces, fans: NDArray[np.int32], count: int, vertex_count: int) -> None:
     """Turn the edge between two fans' triangles so that it joins their tips; a triangle's tip is its last vertex."""
-    keys = np.empty(count, np.int64)
+    sides = np.empty((count, 2), np.int32)
     for f in range(count):
-        a, b = np.int64(faces[fans[f], 0]), np.int64(faces[fans[f], 1])
-        keys[f] = min(a, b) * vertex_count + max(a, b)
-    order = np.argsort(keys)
-    pairs = np.empty(count, np.int64)
-    firsts = np.empty((count, 2), np.int32)
+        sides[f, 0], sides[f, 1] = faces[fans[f], 0], faces[fans[f], 1]
+    other = _same_pairs(sides, vertex_count)
+    joined, tips = np.empty((count, 2), np.int32), np.empty((count, 2), np.int32)
     found = 0
-    for i in range(count - 1):
-        if keys[order[i]] == keys[order[i + 1]]:
-            one, two = fans[order[i]], fans[order[i + 1]]
-            a, b = np.int64(faces[one, 2]), np.int64(faces[two, 2])
-            pairs[found] = min(a, b) * vertex_count + max(a, b)
-            firsts[found, 0], firsts[found, 1] = one, two
+    for f in range(count):
+        if other[f] >= 0:
+            joined[found, 0], joined[found, 1] = fans[other[f]], fans[f]
+            tips[found, 0], tips[found, 1] = faces[fans[other[f]], 2], faces[fans[f], 2]
             found += 1
-    turn = np.argsort(pairs[:found])
-    for i in range(found):
-        here = pairs[turn[i]]
+    twice = _same_pairs(tips[:found], vertex_count)
+    alone = np.full(found, True)
+    for n in range(found):
+        if twice[n] >= 0:
+            alone[n] = alone[twice[n]] = False
+    for n in range(found):
         # Two cells that meet in two segments would be joined twice: four triangles at one edge. Leave those.
-        if (i > 0 and pairs[turn[i - 1]] == here) or (i + 1 < found and pairs[turn[i + 1]] == here):
-            continue
-        one, two = firsts[turn[i], 0], firsts[turn[i], 1]
-        a, b, tip, other = faces[one, 0], faces[one, 1], faces[one, 2], faces[two, 2]
-        faces[one, 0], faces[one, 1], faces[one, 2] = tip, a, other
-        faces[two, 0], faces[two, 1], faces[two, 2] = other, b, tip
+        if alone[n]:
+            one, two = joined[n, 0], joined[n, 1]
+            a, b, tip, beyond = faces[one, 0], faces[one, 1], faces[one, 2], faces[two, 2]
+            faces[one, 0], faces[one, 1], faces[one, 2] = tip, a, beyond
+            faces[two, 0], faces[two, 1], faces[two, 2] = beyond, b, tip
 
 
 # Over 80 lines, 12 parameters: one sweep over all cells; the arrays it fills grow together.
@@ -253,49 +296,42 @@ def _faces(
     closed = True
     of_edge = np.empty(12, np.int32)
     ids = np.empty(12, np.int32)
-    low = np.empty(3)
-    tip = np.empty(3)
+    low, tip, space = np.empty(3), np.empty(3), np.empty((9, 3))
+    inside = np.empty((BLOCK + 1, BLOCK + 1), np.int64)
     for n in range(number):
-        block = sampled[n]
+        _inside_rows(sampled[n], inside)
         for i in range(BLOCK):
             for j in range(BLOCK):
                 for k in range(BLOCK):
                     case = 0
                     for corner in range(8):
-                        if block[i + (corner & 1), j + (corner >> 1 & 1), k + (corner >> 2)] < 0:
-                            case |= 1 << corner
+                        case |= (inside[i + (corner & 1), j + (corner >> 1 & 1)] >> (k + (corner >> 2)) & 1) << corner
                     triangles = table[case, 0]
                     if triangles == 0:
                         continue
-                    for edge in range(12):
+                    total = 0
+                    for loop in range(loops[case, 0]):
+                        total += loops[case, 1 + loop]
+                    for e in range(total):  # the edges that the surface crosses
+                        edge = loops[case, 5 + e]
                         corner = edge_corner[edge]
-                        other = corner | (1 << edge_axis[edge])
-                        if (case >> corner & 1) == (case >> other & 1):
-                            continue
                         x, y, z = i + (corner & 1), j + (corner >> 1 & 1), k + (corner >> 2)
-                        owner = n
-                        if x == BLOCK or y == BLOCK or z == BLOCK:
-                            owner = where[
-                                active[n, 0] + x // BLOCK, active[n, 1] + y // BLOCK, active[n, 2] + z // BLOCK
-                            ]
-                        of_edge[edge] = (
-                            -1 if owner < 0 else vertex_of[owner, x % BLOCK, y % BLOCK, z % BLOCK, edge_axis[edge]]
-                        )
-                        closed = closed and of_edge[edge] >= 0
+                        beyond_x, beyond_y, beyond_z = int(x == BLOCK), int(y == BLOCK), int(z == BLOCK)
+                        owner = where[active[n, 0] + beyond_x, active[n, 1] + beyond_y, active[n, 2] + beyond_z]
+                        if owner < 0:
+                            return vertices, faces[:0], False
+                        ids[e] = of_edge[edge] = vertex_of[
+                            owner, x - BLOCK * beyond_x, y - BLOCK * beyond_y, z - BLOCK * beyond_z, edge_axis[edge]
+                        ]
+                        closed = closed and ids[e] >= 0
                     if not closed:
                         return vertices, faces[:0], False
                     creased = False
-                    if sharp:
+                    if sharp and loops[case, 0] == 1:  # a cell with several sheets is left as it is
                         low[0] = origin[0] + (active[n, 0] * BLOCK + i) * spacing
                         low[1] = origin[1] + (active[n, 1] * BLOCK + j) * spacing
                         low[2] = origin[2] + (active[n, 2] * BLOCK + k) * spacing
-                        total = 0
-                        for loop in range(loops[case, 0]):
-                            total += loops[case, 1 + loop]
-                        for e in range(total):
-                            ids[e] = of_edge[loops[case, 5 + e]]
-                        if loops[case, 0] == 1:  # a cell with several sheets is left as it is
-                            creased = _feature(ids, 0, total, vertices, normals, low, spacing, tip)
+                        creased = _feature(ids, total, vertices, normals, low, spacing, tip, space)
                     if creased:
                         tips[tip_count] = tip
                         for e in range(total):

@@ -2,38 +2,77 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.cameras.camera_row import CENTRE_X, CENTRE_Y, CENTRE_Z
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_into, project_point
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.hull.blocks import BLOCK, Grid
 from capture.hull.distance import RIM_PX
 from capture.hull.field import FieldViews, distance_in_view, ranked, value_at
 
-__all__ = ["dense_field", "interpolation_error", "sample_blocks"]
+__all__ = ["Corners", "dense_field", "interpolation_error", "project_corners", "sample_blocks"]
+
+
+class Corners(NamedTuple):
+    """The corners of blocks in the views.
+
+    Attributes:
+        numbers: (m, 8) which of the corners are those of each block; several share one.
+        places: (n, C, 3) pixel of each corner and its distance from the camera; NaN where it is not seen.
+    """
+
+    numbers: NDArray[np.int32]
+    places: Floats
 
 
 @compiled
-def _project_corner(row: Floats, grid: Grid, i: int, j: int, k: int, out: Floats) -> None:
-    """Fill (3,): pixel and distance from the camera of a corner (i, j, k) of the blocks."""
-    px = grid.origin[0] + i * BLOCK * grid.spacing
-    py = grid.origin[1] + j * BLOCK * grid.spacing
-    pz = grid.origin[2] + k * BLOCK * grid.spacing
-    out[0], out[1] = project_point(row, px, py, pz)
-    dx, dy, dz = px - row[CENTRE_X], py - row[CENTRE_Y], pz - row[CENTRE_Z]
-    out[2] = np.sqrt(dx * dx + dy * dy + dz * dz)
+def _number_corners(active: NDArray[np.int32], blocks: tuple[int, int, int]) -> tuple[NDArray[np.int32], Ints]:
+    """Return (m, 8) the numbers of the blocks' corners, those that several share once, and (n, 3) where these are."""
+    at = np.full((blocks[0] + 1, blocks[1] + 1, blocks[2] + 1), -1, np.int32)
+    numbers = np.empty((active.shape[0], 8), np.int32)
+    where = np.empty((8 * active.shape[0], 3), np.int64)
+    count = 0
+    for n in range(active.shape[0]):
+        for c in range(8):
+            i, j, k = active[n, 0] + (c & 1), active[n, 1] + (c >> 1 & 1), active[n, 2] + (c >> 2)
+            if at[i, j, k] < 0:
+                at[i, j, k] = count
+                where[count, 0], where[count, 1], where[count, 2] = i, j, k
+                count += 1
+            numbers[n, c] = at[i, j, k]
+    return numbers, where[:count]
 
 
 @compiled
-def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> float:
+def project_corners(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> Corners:
+    """Project the corners of blocks (m, 3) into views (C, ROW)."""
+    numbers, where = _number_corners(active, grid.blocks)
+    points, pixels = np.empty(where.shape), np.empty((where.shape[0], 2))
+    for n in range(where.shape[0]):
+        for axis in range(3):
+            points[n, axis] = grid.origin[axis] + where[n, axis] * BLOCK * grid.spacing
+    places = np.empty((where.shape[0], rows.shape[0], 3))
+    for view in range(rows.shape[0]):
+        row = rows[view]
+        project_into(row, points, pixels)
+        for n in range(where.shape[0]):
+            dx, dy, dz = points[n, 0] - row[CENTRE_X], points[n, 1] - row[CENTRE_Y], points[n, 2] - row[CENTRE_Z]
+            places[n, view, 0], places[n, view, 1] = pixels[n, 0], pixels[n, 1]
+            places[n, view, 2] = np.sqrt(dx * dx + dy * dy + dz * dz)
+    return Corners(numbers, places)
+
+
+@compiled
+def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32], corners: Corners) -> float:
     """Return the largest error (px) of interpolating projections inside the blocks, tried on some of them.
 
     The error is that at a block's middle: where it is largest. Infinite where a corner is not seen.
     """
-    corner = np.empty(3)
     half = BLOCK * grid.spacing / 2
     worst = 0.0
     step = max(1, active.shape[0] // 64)
@@ -42,7 +81,7 @@ def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> 
         for view in range(rows.shape[0]):
             mean_u, mean_v = 0.0, 0.0
             for c in range(8):
-                _project_corner(rows[view], grid, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2), corner)
+                corner = corners.places[corners.numbers[n, c], view]
                 mean_u += corner[0] / 8
                 mean_v += corner[1] / 8
             u, v = project_point(
@@ -57,39 +96,6 @@ def interpolation_error(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> 
     return worst
 
 
-@compiled
-def _number_corners(active: NDArray[np.int32], blocks: tuple[int, int, int]) -> tuple[NDArray[np.int32], int]:
-    """Return (m, 8) the numbers of the blocks' corners, those that several share once, and how many there are."""
-    at = np.full((blocks[0] + 1, blocks[1] + 1, blocks[2] + 1), -1, np.int32)
-    numbers = np.empty((active.shape[0], 8), np.int32)
-    count = 0
-    for n in range(active.shape[0]):
-        for c in range(8):
-            i, j, k = active[n, 0] + (c & 1), active[n, 1] + (c >> 1 & 1), active[n, 2] + (c >> 2)
-            if at[i, j, k] < 0:
-                at[i, j, k] = count
-                count += 1
-            numbers[n, c] = at[i, j, k]
-    return numbers, count
-
-
-@compiled
-def _project_corners(rows: Floats, grid: Grid, active: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
-    """Return (m, 8) the numbers of the blocks' corners and (n, C, 3) what each of them is in the views."""
-    numbers, count = _number_corners(active, grid.blocks)
-    corners = np.empty((count, rows.shape[0], 3))
-    done = np.zeros(count, np.bool_)
-    for n in range(active.shape[0]):
-        for c in range(8):
-            number = numbers[n, c]
-            if not done[number]:
-                i, j, k = active[n, 0] + (c & 1), active[n, 1] + (c >> 1 & 1), active[n, 2] + (c >> 2)
-                for view in range(rows.shape[0]):
-                    _project_corner(rows[view], grid, i, j, k, corners[number, view])
-                done[number] = True
-    return numbers, corners
-
-
 def _shares() -> Singles:
     """Return (8, points) by how much the corners of a block count at its grid points."""
     along = np.arange(BLOCK + 1) / BLOCK
@@ -98,7 +104,13 @@ def _shares() -> Singles:
     return np.array(corners, dtype=np.float32)
 
 
-_SHARES = _shares()
+def _owners() -> NDArray[np.int64]:
+    """Return (points,) to which block a grid point belongs: 0 its own, else by axes one farther (1 x, 2 y, 4 z)."""
+    i, j, k = np.indices((BLOCK + 1,) * 3).reshape(3, -1) // BLOCK
+    return np.asarray(i + 2 * j + 4 * k)
+
+
+_SHARES, _OWNERS = _shares(), _owners()
 
 
 @compiled
@@ -121,6 +133,7 @@ def _interpolate(corners: Floats, numbers: NDArray[np.int32], view: int, out: Si
             )
 
 
+# Nine parameters: the work space of a block.
 @compiled
 def _raise_by_view(
     views: FieldViews,
@@ -129,17 +142,19 @@ def _raise_by_view(
     best: Singles,
     which: NDArray[np.int8],
     silent: Ints,
-    pixels: Singles,
-) -> None:
+    asked: NDArray[np.uintp],
+    count: int,
+    enough: float,
+) -> tuple[int, float]:
     """Raise the field ``best`` (points,) of a block to a view's distances, noting ``which`` (points,) view decides.
 
     ``places`` (3, points) are pixel and distance of the grid points in the view; ``silent`` (points,) counts the views
-    that cannot tell; ``pixels`` (points,) is work space.
+    that cannot tell. Only the first ``count`` points of ``asked`` are looked at, and those among them that are
+    ``enough`` outside are taken off it. Returns how many are left, and the smallest value.
     """
     values, layout = views.values, views.layout
     start, width, height = layout[view, 0], layout[view, 1], layout[view, 2]
     left, top = np.float32(layout[view, 3]), np.float32(layout[view, 4])
-    count = best.shape[0]
     # Beyond the rim of a view that shows a part it cannot tell.
     edge = 0.01 if layout[view, 5] == 1 else float(RIM_PX)
     within = True
@@ -148,9 +163,12 @@ def _raise_by_view(
         at = ((corner & 1) * (BLOCK + 1) + (corner >> 1 & 1)) * (BLOCK + 1) * BLOCK + (corner >> 2) * BLOCK
         x, y = places[0, at] - left, places[1, at] - top
         within = within and x > edge and y > edge and x < width - 1 - edge and y < height - 1 - edge
-    if within:
-        across, down, line = places[0], places[1], np.uintp(width)
-        for n in range(count):
+    across, down, away, line = places[0], places[1], places[2], np.uintp(width)
+    metric, limit = np.float32(views.metric[view]), np.float32(enough)
+    remain, smallest, own = np.uintp(0), np.float32(np.inf), np.int8(view)
+    for turn in range(np.uintp(count)):
+        n = asked[turn]
+        if within:
             x, y = across[n] - left, down[n] - top
             column, row = np.int32(x), np.int32(y)
             fx, fy = x - np.float32(column), y - np.float32(row)
@@ -159,16 +177,20 @@ def _raise_by_view(
             below = above + line
             upper = values[above] + fx * (values[above + np.uintp(1)] - values[above])
             lower = values[below] + fx * (values[below + np.uintp(1)] - values[below])
-            pixels[n] = upper + fy * (lower - upper)
-    else:
-        for n in range(count):
-            pixels[n], tells = distance_in_view(values, layout, view, places[0, n], places[1, n])
+            pixels = upper + fy * (lower - upper)
+        else:
+            exact, tells = distance_in_view(values, layout, view, across[n], down[n])
+            pixels = np.float32(exact)
             silent[n] += not tells
-    metric = np.float32(views.metric[view])
-    for n in range(count):
-        distance = pixels[n] * metric * places[2, n]
-        which[n] = view if distance > best[n] else which[n]
-        best[n] = max(best[n], distance)
+        # Without branches: which way they go changes from point to point.
+        distance, before = pixels * metric * away[n], best[n]
+        value = distance if distance > before else before
+        which[n] = own if distance > before else which[n]
+        best[n] = value
+        smallest = value if value < smallest else smallest
+        asked[remain] = n
+        remain += np.uintp(value <= limit)
+    return int(remain), float(smallest)
 
 
 @compiled
@@ -212,70 +234,92 @@ def _order_views(
 
 
 @compiled
+def _crossed_blocks(
+    views: FieldViews, grid: Grid, active: NDArray[np.int32], corners: Corners
+) -> tuple[Ints, NDArray[np.int32], Ints, Floats]:
+    """Return which of the blocks the surface may cross (m,), all blocks as a map of these, and what is known of each.
+
+    The map has the number of a block among these, -1 for others, and -1 all around its high ends. Known are the order
+    of the views (m, C) and their bounds (m, C), see `_order_views`.
+    """
+    size = (active.shape[0], views.rows.shape[0])
+    kept, order, most = np.empty(size[0], np.int64), np.empty(size, np.int64), np.empty(size)
+    where = np.full((grid.blocks[0] + 1, grid.blocks[1] + 1, grid.blocks[2] + 1), -1, np.int32)
+    number = 0
+    for n in range(active.shape[0]):
+        state = _order_views(views, grid, corners.places, corners.numbers[n], order[number], most[number])
+        rim = False
+        for axis in range(3):
+            rim = rim or active[n, axis] == 0 or active[n, axis] + 1 == grid.blocks[axis]
+        if state == 0 or (state == -1 and rim):
+            where[active[n, 0], active[n, 1], active[n, 2]] = number
+            kept[number] = n
+            number += 1
+    return kept[:number], where, order, most
+
+
+@compiled
 def _largest_distances(
-    views: FieldViews, grid: Grid, active: NDArray[np.int32], enough: float
+    views: FieldViews, grid: Grid, active: NDArray[np.int32], corners: Corners, enough: float
 ) -> tuple[NDArray[np.int32], Singles, NDArray[np.int8]]:
     """Return blocks, field and deciding views as `sample_blocks` does where no view may be wrong: the largest decides.
 
     A view that cannot be the largest anywhere in a block is not looked at, and blocks that the surface surely does not
-    cross are left out.
+    cross are left out. Points that a block shares with others are left to the one that they belong to.
     """
     side = BLOCK + 1
-    points = side * side * side
-    count = views.rows.shape[0]
-    numbers, corners = _project_corners(views.rows, grid, active)
-    out = np.empty((active.shape[0], side, side, side), np.float32)
-    decides = np.full((active.shape[0], side, side, side), -1, np.int8)
-    kept = np.empty(active.shape, np.int32)
-    order, most = np.empty(count, np.int64), np.empty(count)
-    places = np.empty((3, points), np.float32)
-    best, pixels = np.empty(points, np.float32), np.empty(points, np.float32)
-    silent = np.empty(points, np.int64)
-    number = 0
-    for n in range(active.shape[0]):
-        state = _order_views(views, grid, corners, numbers[n], order, most)
-        rim = False
-        for axis in range(3):
-            rim = rim or active[n, axis] == 0 or active[n, axis] + 1 == grid.blocks[axis]
-        if state == 1 or (state == -1 and not rim):
-            continue
+    points, owners = side * side * side, _OWNERS
+    kept, where, order, most = _crossed_blocks(views, grid, active, corners)
+    out = np.empty((kept.shape[0], side, side, side), np.float32)
+    decides = np.full((kept.shape[0], side, side, side), -1, np.int8)
+    places, best = np.empty((3, points), np.float32), np.empty(points, np.float32)
+    silent, asked = np.empty(points, np.int64), np.empty(points, np.uintp)
+    missing = np.empty(8, np.bool_)
+    for number in range(kept.shape[0]):
+        n = kept[number]
+        i, j, k = active[n, 0], active[n, 1], active[n, 2]
+        for near in range(8):
+            missing[near] = near == 0 or where[i + (near & 1), j + (near >> 1 & 1), k + (near >> 2)] < 0
+        left = 0
+        for at in range(points):
+            asked[left] = at
+            left += missing[owners[at]]
         which = decides[number].reshape(-1)
         best[:] = np.float32(-1e9)
         silent[:] = 0
         smallest = -1e9
-        for turn in range(count):
-            view = order[turn]
-            if most[view] < smallest:
+        for turn in range(views.rows.shape[0]):
+            view = order[number, turn]
+            if most[number, view] < smallest:
                 continue
-            _interpolate(corners, numbers[n], view, places)
-            _raise_by_view(views, view, places, best, which, silent, pixels)
-            smallest = best.min()
-            if smallest > enough:
+            _interpolate(corners.places, corners.numbers[n], view, places)
+            left, smallest = _raise_by_view(views, view, places, best, which, silent, asked, left, enough)
+            if left == 0:
                 break
         block = out[number].reshape(-1)
         for at in range(points):
-            block[at] = max(best[at], 1.0) if count - silent[at] < views.least else best[at]
-        kept[number] = active[n]
-        number += 1
-    return kept[:number].copy(), out[:number], decides[:number]
+            told = views.rows.shape[0] - silent[at]
+            block[at] = max(best[at], 1.0) if told < views.least else best[at]
+    return active[kept], out, decides
 
 
 @compiled
 def sample_blocks(
-    views: FieldViews, grid: Grid, active: NDArray[np.int32], interpolate: bool, enough: float
+    views: FieldViews, grid: Grid, active: NDArray[np.int32], corners: Corners, interpolate: bool, enough: float
 ) -> tuple[NDArray[np.int32], Singles, NDArray[np.int8]]:
     """Return (m, 3) those of the active blocks that matter, the field at their grid points, mm, and who decides there.
 
     Field and deciding view (-1: not known) are (m, BLOCK + 1, BLOCK + 1, BLOCK + 1).
 
     Args:
-        interpolate: project a block's corners only and interpolate between them.
-        enough: a block is not looked at further once all of it is found this far outside, mm. Its values are then
-            lower bounds; no edge of the grid that the surface crosses ends there if this is above the spacing.
+        corners: those of the blocks, see `project_corners`.
+        interpolate: do not project more than these and interpolate between them.
+        enough: a point is not looked at further once it is found this far outside, mm. Its value is then a lower
+            bound; no edge of the grid that the surface crosses ends there if this is above the spacing.
     """
     origin, spacing, _ = grid
     if interpolate and views.tolerated == 0:
-        active, out, decides = _largest_distances(views, grid, active, enough)
+        active, out, decides = _largest_distances(views, grid, active, corners, enough)
         _join_blocks(grid, active, out, decides)
         return active, out, decides
     side = BLOCK + 1
@@ -283,11 +327,10 @@ def sample_blocks(
     decides = np.full((active.shape[0], side, side, side), -1, np.int8)
     worst = np.empty(views.tolerated + 1)
     if interpolate:
-        numbers, corners = _project_corners(views.rows, grid, active)
         places = np.empty((views.rows.shape[0], 3, side * side * side), np.float32)
         for n in range(active.shape[0]):
             for view in range(views.rows.shape[0]):
-                _interpolate(corners, numbers[n], view, places[view])
+                _interpolate(corners.places, corners.numbers[n], view, places[view])
             block = out[n].reshape(-1)
             for at in range(side * side * side):
                 block[at] = _ranked_at(views, places, at, worst)

@@ -28,7 +28,7 @@ from calibration.cameras.camera_row import (
     TRANSLATION,
 )
 from calibration.cameras.lens import FisheyeLens, PinholeLens
-from calibration.cameras.projection import project_into, project_point
+from calibration.cameras.projection import project_into, project_point, project_point_with_jacobian
 from calibration.cameras.rig import Rig
 from calibration.cameras.triangulation import triangulate
 from calibration.foundation.errors import InputError
@@ -114,6 +114,17 @@ def test_jacobians_against_finite_differences(name: str, rng: np.random.Generato
         assert isinstance(camera, MatrixCamera)
         by_matrix = _numeric(lambda s: _rematrixed(camera, s).project(x), 12, 1e-5)
         assert _relative(found.by_lens, by_matrix) < 1e-6
+
+
+@pytest.mark.parametrize("name", CAMERAS)
+def test_one_point_by_itself_has_the_same_jacobian(name: str, rng: np.random.Generator) -> None:
+    camera, x = CAMERAS[name], points(rng, 5)
+    found = camera.project_with_jacobians(x)
+    by_point, scratch = np.empty((2, 3)), np.empty((2, 16))
+    for n in range(len(x)):
+        pixel = project_point_with_jacobian(camera.packed(), *x[n], by_point, scratch)
+        assert np.abs(pixel - found.pixels[n]).max() < 1e-10
+        assert _relative(by_point, found.by_point[n]) < 1e-12
 
 
 def _numeric(function, count: int, step: float) -> np.ndarray:

@@ -9,8 +9,8 @@ from capture.hull.blocks import BLOCK, Grid, active_blocks
 from capture.hull.distance import Outside, pack_distances
 from capture.hull.field import FieldViews, surface_normals, value_at
 from capture.hull.implicit import gather
-from capture.hull.marching import _eigen, march
-from capture.hull.sampling import sample_blocks
+from capture.hull.marching import _eigen, _same_pairs, march
+from capture.hull.sampling import project_corners, sample_blocks
 from capture.hull.scales import view_scales
 from tests.capture.hull.test_hull_shapes import ring, silhouette
 
@@ -30,8 +30,9 @@ def torus(partial: bool) -> tuple[FieldViews, Grid]:
 def test_blocks_hold_the_field_near_the_surface(partial: bool) -> None:
     views, grid = torus(partial)
     every = active_blocks(views, grid)
-    active, values, decides = sample_blocks(views, grid, every, True, 1.5 * grid.spacing)
-    slow_active, slow, _ = sample_blocks(views, grid, every, False, np.inf)
+    corners = project_corners(views.rows, grid, every)
+    active, values, decides = sample_blocks(views, grid, every, corners, True, 1.5 * grid.spacing)
+    slow_active, slow, _ = sample_blocks(views, grid, every, corners, False, np.inf)
     crossed = [(block < 0).any() and (block >= 0).any() for block in slow]
     kept = {tuple(block) for block in active}
     assert all(tuple(block) in kept for block in slow_active[crossed])
@@ -52,9 +53,25 @@ def test_blocks_hold_the_field_near_the_surface(partial: bool) -> None:
         assert value_at(one, point, worst) > value_at(views, point, worst) - 0.1
 
 
+def test_points_far_outside_are_left_early_and_others_are_not() -> None:
+    views, grid = torus(partial=False)
+    every = active_blocks(views, grid)
+    corners = project_corners(views.rows, grid, every)
+    enough = 1.5 * grid.spacing
+    active, values, decides = sample_blocks(views, grid, every, corners, True, enough)
+    same, full, all_views = sample_blocks(views, grid, every, corners, True, np.inf)
+    np.testing.assert_array_equal(active, same)
+    near = full <= enough
+    np.testing.assert_array_equal(values[near], full[near])
+    np.testing.assert_array_equal(decides[near], all_views[near])
+    assert (values[~near] > enough).all() and (values[~near] < full[~near]).any()
+
+
 def test_known_views_give_the_normals_of_all() -> None:
     views, grid = torus(partial=False)
-    active, values, decides = sample_blocks(views, grid, active_blocks(views, grid), True, 1.5 * grid.spacing)
+    every = active_blocks(views, grid)
+    corners = project_corners(views.rows, grid, every)
+    active, values, decides = sample_blocks(views, grid, every, corners, True, 1.5 * grid.spacing)
     normals = {}
 
     def normals_at(points: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -73,6 +90,15 @@ def test_turns_find_the_eigenvectors(rng: np.random.Generator) -> None:
     for _ in range(200):
         normals = rng.normal(size=(rng.integers(1, 6), 3))
         matrix = normals.T @ normals
-        squares, axes = _eigen(matrix.copy())
+        squares, axes = np.empty(3), np.empty((3, 3))
+        _eigen(matrix.copy(), squares, axes)
         np.testing.assert_allclose(squares, np.linalg.eigvalsh(matrix), atol=1e-12 * squares[-1])
         np.testing.assert_allclose(axes @ np.diag(squares) @ axes.T, matrix, atol=1e-12 * squares[-1])
+
+
+def test_pairs_find_their_like_in_any_order(rng: np.random.Generator) -> None:
+    pairs = rng.integers(0, 9, size=(60, 2)).astype(np.int32)
+    before = _same_pairs(pairs, 9)
+    for n, other in enumerate(before):
+        alike = [m for m in range(n) if set(pairs[m]) == set(pairs[n])]
+        assert other in alike if alike else other == -1
