@@ -91,8 +91,8 @@ class Filmed:
 
     def shown(self, known: list[FootPixels], frame: int, pose: QuadPose) -> np.ndarray:
         """What a frame's images show of the feet of a pose, by colours of the other frames."""
-        colours = self.feet.colours(known, range(frame, frame + 1))
-        return self.feet.shown(self.feet.scores(self.views[frame], colours, pose)[None], pose)
+        colours, every = self.feet.colours(known, range(frame, frame + 1)), np.ones(len(self.feet.legs), np.bool_)
+        return self.feet.shown(self.feet.scores(self.views[frame], colours, pose, every)[None], pose)
 
 
 @lru_cache(maxsize=1)

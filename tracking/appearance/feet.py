@@ -135,8 +135,12 @@ class FeetInImages:
             learned.append(learnt(np.concatenate([u.feet for u in used]), np.concatenate([u.ground for u in used])))
         return learned
 
-    def scores(self, views: Sequence[View | None], colours: Sequence[Colours | None], pose: QuadPose) -> Singles:
+    def scores(
+        self, views: Sequence[View | None], colours: Sequence[Colours | None], pose: QuadPose, asked: Bools
+    ) -> Singles:
         """Return (legs, C, P) how much each camera sees of skin in each place of each foot; NaN where it says nothing.
+
+        NaN, too, for legs that are not ``asked`` (legs,) for.
 
         Within the silhouette, where fur covers a foot or a foot stands before fur, nothing is said; at its rim nothing
         is said against a foot.
@@ -155,6 +159,8 @@ class FeetInImages:
             odds = np.where(mask, np.where(deep, 0.0, np.maximum(odds, 0.0)), odds).astype(np.float32)
             corner = np.array([window[1].start, window[0].start], np.float64)
             for leg, points in enumerate(self._points):
+                if not asked[leg]:
+                    continue
                 tried = vertices[points][None] + self._places[:, None]
                 at = (projected(tried.reshape(-1, 3), self._cameras[index]) - corner).astype(np.float32)
                 at = np.nan_to_num(at, nan=-1.0).reshape(len(self._places), -1, 2)

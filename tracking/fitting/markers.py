@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from calibration.foundation.arrays import Floats
 from tracking.fitting.settings import COMMON
@@ -35,8 +36,10 @@ def point_sigma(cage_rig: CageRig, binding: Floats, fit: FrameFit, floor: float,
         common: by how much outlines err together.
     """
     size = len(fit.hessian)
-    metric = np.mean(np.diag(fit.hessian))
-    covariance = np.linalg.inv(fit.hessian + 1e-9 * metric * np.eye(size))
+    curvature = fit.hessian + 1e-9 * np.mean(np.diag(fit.hessian)) * np.eye(size)
     jacobian = cage_rig.point_jacobian(binding, cage_rig.derivatives(fit.pose))
-    variance = np.einsum("pik,kl,pil->p", jacobian, covariance, jacobian, optimize=True) / 3.0
-    return np.asarray(np.sqrt(common**2 * np.maximum(variance, 0.0) + floor**2))
+    # J inv(L L') J' are the squares of inv(L) J': the inverse itself is not needed.
+    root = cholesky(curvature, lower=True, overwrite_a=True, check_finite=False)
+    along = solve_triangular(root, jacobian.reshape(-1, size).T, lower=True, check_finite=False)
+    variance = np.square(along).sum(axis=0).reshape(-1, 3).sum(axis=1) / 3.0
+    return np.asarray(np.sqrt(common**2 * variance + floor**2))

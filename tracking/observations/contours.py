@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibration.foundation.arrays import Bools, Bytes, Floats
+from tracking.observations.blurred_edges import blurred_at
 from tracking.observations.marks import Marks
 from tracking.observations.surface import Surface
 
@@ -109,10 +110,7 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     if area < 9:
         return nothing
     top, left = max(row - 6, 0), max(column - 6, 0)
-    crop = filled[top : row + down + 6, left : column + across + 6]
-    soft = cv2.GaussianBlur(crop.astype(np.float32), (0, 0), 1.0)
-    by_x = cv2.Sobel(soft, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
-    by_y = cv2.Sobel(soft, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
+    crop = np.ascontiguousarray(filled[top : row + down + 6, left : column + across + 6])
     found, _ = cv2.findContours(crop, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     loops = [loop.reshape(-1, 2) for loop in found if len(loop) >= 12]  # a speck or a pinhole is noise, not shape
     if not loops:
@@ -120,14 +118,13 @@ def observe_view(mask: Bools, samples: int = 160) -> View:
     spacing = max(sum(len(loop) for loop in loops) / samples, 1.0)
     counts = [max(int(len(loop) / spacing), 4) for loop in loops]
     at = np.concatenate([loop[(np.arange(n) * len(loop)) // n] for loop, n in zip(loops, counts, strict=True)])
-    gradient = np.stack([by_x[at[:, 1], at[:, 0]], by_y[at[:, 1], at[:, 0]]], axis=1).astype(np.float64)
+    level, gradient = blurred_at(crop, at)
     slope = np.linalg.norm(gradient, axis=1)
     where = at + np.array([left, top], float)
     inner = (where > 1.5).all(axis=1) & (where[:, 0] < width - 2.5) & (where[:, 1] < height - 2.5)
     good = inner & (slope > 0.02)
-    at, gradient, slope, where = at[good], gradient[good], slope[good], where[good]
+    level, gradient, slope, where = level[good], gradient[good], slope[good], where[good]
     normals = -gradient / slope[:, None]
-    level = soft[at[:, 1], at[:, 0]].astype(np.float64)
     # Across a straight edge the blurred level is a normal distribution: its inverse says how far inside the sample is.
     shift = 1.04 * ndtri(np.clip(level, 0.3, 0.93))
     box = (int(column), int(row), int(across), int(down))

@@ -20,7 +20,7 @@ from tracking.limbs.turned_in_place import turned_leads
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.calm_frames import WEAKER, CalmFrames, far_within, worse_of
-from tracking.sequence.limb_trust import SINGLE, TURN, judge_limbs, lead_speaks_against, limits_of
+from tracking.sequence.limb_trust import RODENTS, SINGLE, TURN, judge_limbs, lead_speaks_against, limits_of
 
 __all__ = ["LimbMender", "better"]
 
@@ -264,8 +264,8 @@ class LimbMender:
             return []
         unit, limits = self.evidence.solver.unit, limits_of(self.evidence.limbs.names)
         told = LimbRecord(**{key: values[frame : frame + 1] for key, values in record.rows().items()})
-        if not lead_speaks_against(told, limits).any():
-            return []
+        if limits is RODENTS and not lead_speaks_against(told, limits).any():
+            return []  # what else leads say of theirs, they say of any
         # Silhouettes of the frames around may excuse as much.
         told = replace(told, bad=told.bad / SINGLE, outside=told.outside / SINGLE, missing=told.missing / SINGLE)
         sure = replace(told, lead=np.ones_like(told.lead))

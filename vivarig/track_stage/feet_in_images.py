@@ -93,20 +93,30 @@ def with_feet(
     colours = feet.colours(known.pixels, range(at.first, at.stop))
     if not len(asked) or sum(one is not None for one in colours) < 2:
         return track
-    near = {row + shift for row in asked.tolist() for shift in range(-TOGETHER, TOGETHER + 1)}
-    rows = sorted(row for row in near if 0 <= row < len(tracked) and tracked[row])
+    wanted = _legs_around(told & tracked[:, None]) & tracked[:, None]
+    rows = np.flatnonzero(wanted.any(axis=1)).tolist()
     scores: dict[int, Singles] = {}
     streams = [images_of(one, at.first + rows[0], at.first + rows[-1] + 1) for one in footage]
     for row, images in zip(range(rows[0], rows[-1] + 1), zip(*streams, strict=False), strict=False):
-        if row in near and tracked[row]:
+        if wanted[row].any():
             views = _views(images, masks(tuple(rig.names), at.first + row), known.ground)
-            scores[row] = feet.scores(views, colours, QuadPose(track.rotations[row], track.centres[row]))
+            scores[row] = feet.scores(views, colours, QuadPose(track.rotations[row], track.centres[row]), wanted[row])
     shown: Floats = np.full(track.limb_record.bad.shape, np.nan)
     for row in (row for row in asked.tolist() if row in scores):
         together = [scores[k] for k in range(row - TOGETHER, row + TOGETHER + 1) if k in scores]
         seen = feet.shown(np.stack(together), QuadPose(track.rotations[row], track.centres[row]))
         shown[row, feet.legs] = np.where(told[row], seen, np.nan)
     return replace(track, limb_record=replace(track.limb_record, shown=shown))
+
+
+def _legs_around(told: Bools) -> Bools:
+    """(T, legs) legs that are asked for in a frame or in one that is looked at together with it."""
+    around = np.zeros_like(told)
+    for shift in range(-TOGETHER, TOGETHER + 1):
+        rows = np.flatnonzero(told.any(axis=1)) + shift
+        kept = (rows >= 0) & (rows < len(told))
+        around[rows[kept]] |= told[rows[kept] - shift]
+    return around
 
 
 def _views(

@@ -17,7 +17,7 @@ from tracking.limbs.evidence import LimbRecord
 from tracking.sequence.limb_trust import PLACES, RODENTS
 from tracking.sequence.track import Track
 from vivarig.jobs.job import PartMasks
-from vivarig.track_stage.feet_in_images import learn_feet, with_feet
+from vivarig.track_stage.feet_in_images import _legs_around, learn_feet, with_feet
 
 
 def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Path) -> None:
@@ -58,3 +58,11 @@ def test_feet_are_learnt_and_looked_for_where_silhouettes_lack_them(tmp_path: Pa
     away = replace(track, centres=track.centres + np.array([0.0, 30.0, 0.0]))  # no foot in another's place
     seen = with_feet(away, known, footage, lacking, scene.solver, scene.rig, Span(2, 3)).limb_record.shown
     assert not (seen[0, legs] < PLACES).any()
+
+
+def test_a_leg_is_looked_at_in_the_frames_around_those_in_which_it_is_asked_for() -> None:
+    told = np.zeros((9, 2), np.bool_)
+    told[3, 0] = told[8, 1] = True
+    around = _legs_around(told)
+    assert np.flatnonzero(around[:, 0]).tolist() == [1, 2, 3, 4, 5]
+    assert np.flatnonzero(around[:, 1]).tolist() == [6, 7, 8]
