@@ -102,9 +102,9 @@ def find_scale_and_poses(
     """Estimate the factor between subject and template from a few frames, and say where the subject is in them.
 
     Each frame is found once at scale 1 (and at that of a child, where a person is not found so), then fitted at scales
-    around it, from the best fit so far, until one overlaps more than those beside it; the mean overlap is maximised on
-    a parabola through these three. ``spreads`` are the ratios of the scales tried, one pass each; where lengths are
-    estimated afterwards, the first is enough.
+    around it, towards where it overlaps more, until one overlaps more than those beside it; the mean overlap is
+    maximised on a parabola through these three. ``spreads`` are the ratios of the scales tried, one pass each; where
+    lengths are estimated afterwards, the first is enough.
     """
     looks = [observe(frame) for frame in frames]
     scale, found = 1.0, _found(subject, rig, looks, up, settings)
@@ -158,21 +158,24 @@ def refined_scale(
         The factor, and the fits at the best of the scales tried.
     """
     tried: dict[int, list[FrameFit]] = {}
+
+    def overlap(step: int) -> float:
+        if step not in tried:
+            tried[step] = once("fitted", partial(_fits, subject, rig, settings, size(step), looks, starts))
+        return float(np.mean([fit.agreement for fit in tried[step]]))
+
+    def size(step: int) -> float:
+        return scale * (1.0 + spread) ** step
+
     middle = 0
-    while True:
-        trials = [scale * (1.0 + spread) ** step for step in (middle - 1, middle, middle + 1)]
-        for step, value in zip((middle - 1, middle, middle + 1), trials, strict=True):
-            if step not in tried:
-                tried[step] = once("fitted", partial(_fits, subject, rig, settings, value, looks, starts))
-        scores = [float(np.mean([fit.agreement for fit in tried[middle + side]])) for side in (-1, 0, 1)]
-        best = int(np.argmax(scores))
-        if best == 1 or not 0.7 < trials[best] < 1.4:
-            break
-        middle += best - 1
-    left, here, right = scores
+    for way in (1, -1):
+        while overlap(middle + way) > overlap(middle) and 0.7 < size(middle + way) < 1.4:
+            middle += way
+    left, here, right = (overlap(middle + side) for side in (-1, 0, 1))
     bend = left - 2 * here + right
     offset = 0.5 * (left - right) / bend if bend < -1e-9 else 0.0
-    return float(trials[1] * (1.0 + spread) ** np.clip(offset, -1.0, 1.0)), tried[middle + best - 1]
+    best = max((middle, middle - 1, middle + 1), key=overlap)
+    return float(size(middle) * (1.0 + spread) ** np.clip(offset, -1.0, 1.0)), tried[best]
 
 
 def _fits(

@@ -8,7 +8,7 @@ Where none of them fits a person, the same poses are tried lying: captured peopl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,7 +95,7 @@ def spread_poses(poses: Floats, count: int) -> Ints:
     return np.array(chosen)
 
 
-def _apart(hypotheses: list[Hypothesis], count: int, distance: float) -> list[Hypothesis]:
+def _apart(hypotheses: Iterable[Hypothesis], count: int, distance: float) -> list[Hypothesis]:
     """Return the first ``count`` hypotheses whose quads lie further from all before them than ``distance``, mm."""
     kept: list[Hypothesis] = []
     for one in hypotheses:
@@ -137,19 +137,19 @@ class Finder:
         self._cameras = rig.packed()
         self._sizes = np.array([camera.size for camera in rig.cameras])
 
-    def around(self, observation: Observation, near: QuadPose, *, headings: tuple[float, ...]) -> list[Hypothesis]:
+    def around(self, observation: Observation, near: QuadPose, *, headings: tuple[float, ...]) -> Iterator[Hypothesis]:
         """Propose training poses with the root near where it is, turned by a few headings, best first."""
         root = self.solver.prior.chart.root
         turned = np.stack([rotation_from_vector(self._up * angle) @ near.rotations[root] for angle in headings])
         return self._propose(observation, np.repeat(turned[None], len(self._latents), axis=0))
 
-    def anywhere(self, observation: Observation) -> list[Hypothesis]:
+    def anywhere(self, observation: Observation) -> Iterator[Hypothesis]:
         """Propose training poses with any heading, best first."""
         angles = np.arange(self._headings) * (2 * np.pi / self._headings)
         turns = rotation_from_vector(self._up * angles[:, None])
         return self._propose(observation, turns[None] @ self._stands[:, None])
 
-    def lying(self, observation: Observation) -> list[Hypothesis]:
+    def lying(self, observation: Observation) -> Iterator[Hypothesis]:
         """Propose training poses laid on the back, the front or a side with any heading, best first."""
         across = np.linalg.svd(self._up[None])[2][1:]
         laid = rotation_from_vector(0.5 * np.pi * np.concatenate([across, -across]))
@@ -196,7 +196,9 @@ class Finder:
             fits.sort(key=lambda fit: -fit.score)
         return _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)
 
-    def _fitted(self, observation: Observation, proposals: list[Hypothesis], keep: int, finish: int) -> list[FrameFit]:
+    def _fitted(
+        self, observation: Observation, proposals: Iterable[Hypothesis], keep: int, finish: int
+    ) -> list[FrameFit]:
         """Fit the best proposals along the manifold, no two alike, and the best of these with all quads."""
         apart = _apart(proposals, keep, ALIKE * self.solver.unit)
         # One round tells which of them are worth two more.
@@ -210,20 +212,23 @@ class Finder:
         rough = [self.solver.roughly(observation, one.pose, one.latent, rounds=rounds) for one in starts]
         return sorted(rough, key=lambda fit: -fit.agreement)
 
-    def _propose(self, observation: Observation, roots: Floats) -> list[Hypothesis]:
-        """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3)."""
+    def _propose(self, observation: Observation, roots: Floats) -> Iterator[Hypothesis]:
+        """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3); give them best first."""
         centre = silhouette_centre(self._rig, observation)
-        poses: list[tuple[QuadPose, Floats]] = []
-        meshes = []
-        for (local, shape), latent, rotations in zip(self._known, self._latents, roots, strict=True):
-            shifts = centre - rotations @ shape.mean(axis=0)
-            turned = rotations[:, None] @ local.rotations
-            moved = local.centres @ rotations.transpose(0, 2, 1) + shifts[:, None]
-            poses += [(QuadPose(r, c), latent) for r, c in zip(turned, moved, strict=True)]
-            meshes.append(shape @ rotations.transpose(0, 2, 1) + shifts[:, None])
-        scores = self._overlaps(observation, np.concatenate(meshes))
-        order = np.argsort(-scores, kind="stable")
-        return [Hypothesis(poses[i][0], poses[i][1], float(scores[i])) for i in order]
+        ways = roots.shape[1]
+        meshes = np.empty((len(roots), ways, *self._known[0][1].shape))
+        shifts = np.empty((len(roots), ways, 3))
+        for (_, shape), rotations, shift, turned in zip(self._known, roots, shifts, meshes, strict=True):
+            shift[:] = centre - rotations @ shape.mean(axis=0)
+            np.matmul(shape, rotations.transpose(0, 2, 1), out=turned)
+            turned += shift[:, None]
+        scores = self._overlaps(observation, meshes.reshape(-1, *meshes.shape[2:]))
+        # Hundreds are scored and a few asked for: each is made when it is.
+        for one in np.argsort(-scores, kind="stable"):
+            which, way = divmod(int(one), ways)
+            local, turn = self._known[which][0], roots[which, way]
+            pose = QuadPose(turn @ local.rotations, local.centres @ turn.T + shifts[which, way])
+            yield Hypothesis(pose, self._latents[which], float(scores[one]))
 
     @cached_property
     def _known(self) -> list[tuple[QuadPose, Floats]]:

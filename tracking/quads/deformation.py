@@ -105,7 +105,7 @@ class CageRig:
         """
         inside = self.bind(anchors, what=what)
         free = np.flatnonzero((anchors != points).any(axis=1))
-        inside[free] = anchored_rows(self.cage, anchors[free], points[free])[0]
+        inside[free] = anchored_rows(self.cage, anchors[free], points[free])
         return inside
 
     def carriers(self, pose: QuadPose) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -289,7 +290,7 @@ class Tracker:
             ):
                 best = better(best, other)
         if best.agreement < usual - settings.restart:
-            for proposal in self.finder.around(observation, best.pose, headings=(0.0, 0.35, -0.35))[:3]:
+            for proposal in islice(self.finder.around(observation, best.pose, headings=(0.0, 0.35, -0.35)), 3):
                 best = better(best, self.solver.fit(observation, proposal.pose, proposal.latent))
         if best.agreement < usual - settings.search:
             found, _ = self.finder.find(observation, keep=8, finish=2)

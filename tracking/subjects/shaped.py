@@ -18,7 +18,7 @@ from skeleton.actors.actor import Actor, build_actor, thickened
 from skeleton.bodies import load_body
 from skeleton.tree.joint_tree import Pose, Skeleton
 from tracking.priors.scaling import builtin_prior_for
-from tracking.quads.anchors import anchored_rows
+from tracking.quads.anchors import anchored_rows, anchored_slopes
 from tracking.quads.attachment import attach_alike, attach_posed_quads
 from tracking.quads.body_rig import MARGIN, reference_coordinates
 from tracking.quads.cage import Cage, clearance
@@ -63,6 +63,7 @@ class Shaper:
             id(template): _nearest(builtin.template.vertices, template.vertices)
             for template in (builtin.outline_template, builtin.step_template)
         }
+        self._last: tuple[BodyShape, Actor] | None = None
 
     def make(self, shape: BodyShape, *, whole: bool = True) -> Shaped:
         """Return the body in a shape.
@@ -77,7 +78,7 @@ class Shaper:
         builtin = self.builtin
         if builtin.name != shape.body:
             raise InputError(f"subject '{builtin.name}' is not the built-in {shape.body}: only that takes a shape")
-        actor = _actor(shape)
+        actor = self._actor(shape)
         skeleton = actor.skeleton
         skin, pose = _posed_skin(actor, shape)
         scaled = scaled_subject(builtin, shape.scale).cage_rig
@@ -102,20 +103,28 @@ class Shaper:
             points=None if builtin.points is None else builtin.points.scaled(len(rig), shape.scale),
         )
         if whole:
-            rows, _ = stretch.bind(places, skin)
+            rows = anchored_rows(cage_rig.cage, stretch.anchors(places), skin)
             subject = replace(subject, template=Template(skin, builtin.template.faces, rows))
         return Shaped(shape, subject, gradients)
 
+    def _actor(self, shape: BodyShape) -> Actor:
+        """The actor of a shape; the last one is kept, since a search asks twice for its first shape."""
+        if self._last is None or self._last[0] != shape:
+            self._last = shape, build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
+        return self._last[1]
+
     def girth_fields(self, shape: BodyShape, *, step: float = 0.05) -> Floats:
         """Return how the outline template moves at rest with the logarithm of each part's girth, (K, V, 3) mm."""
-        actor = _actor(shape)
+        actor = self._actor(shape)
         rest, pose = _posed_skin(actor, shape)
         near, weights = self._thinned[id(self.builtin.outline_template)]
+        stouter = [
+            replace(shape, girths=shape.girths | {part: factor * float(np.exp(step))})
+            for part, factor in shape.girths.items()
+        ]
         fields = []
-        for part, factor in shape.girths.items():
-            thicker = replace(shape, girths=shape.girths | {part: factor * float(np.exp(step))})
-            other = thickened(actor, thicker.joint_girths())
-            moved = (_posed_skin(other, thicker, pose)[0] - rest) / step
+        for thick, other in zip(stouter, thickened(actor, [one.joint_girths() for one in stouter]), strict=True):
+            moved = (_posed_skin(other, thick, pose)[0] - rest) / step
             fields.append(np.einsum("pk,pki->pi", weights, moved[near]))
         return np.array(fields)
 
@@ -189,21 +198,20 @@ class _Stretch:
         Returns:
             rows (P, 4 Q + F), and their derivatives (3, P, 4 Q + F) by the points' places.
         """
+        return anchored_slopes(self.cage_rig.cage, self.anchors(places), points)
+
+    def anchors(self, places: Floats) -> Floats:
+        """Draw places (P, 3) well into the cage."""
         rig, cage = self.cage_rig.quads, self.cage_rig.cage
         room = 0.3 * MARGIN * float(np.linalg.norm(np.ptp(cage.vertices, axis=0)))
         enclosure = Enclosure(rig, cage, clearance(places, cage)[0], np.zeros_like(rig.extents))
-        anchors = drawn_in(places, enclosure, room, what=f"body '{rig.name}'")[0]
-        return anchored_rows(cage, anchors, points)
+        return drawn_in(places, enclosure, room, what=f"body '{rig.name}'")[0]
 
 
 def _posed(shape: BodyShape) -> tuple[Skeleton, Pose]:
     """The skeleton of a shape, in the cage's pose."""
     skeleton = load_body(shape.body).scaled(shape.joint_lengths())
     return skeleton, skeleton.forward(reference_coordinates(shape.body, skeleton))
-
-
-def _actor(shape: BodyShape) -> Actor:
-    return build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
 
 
 def _posed_skin(actor: Actor, shape: BodyShape, pose: Pose | None = None) -> tuple[Floats, Pose]:

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
 from calibration.geometry.meshes import vertex_normals
-from tracking.quads.anchors import anchored_rows
+from tracking.quads.anchors import anchored_moves
 from tracking.quads.body_rig import MARGIN
 from tracking.quads.cage import Cage, clearance
 from tracking.quads.template import Template
@@ -96,8 +96,7 @@ class _Outward:
         anchors, held = _anchors(cage, template.vertices, normals)
         normals[~held] = 0.0
         rows = np.zeros_like(template.binding)
-        gradients = anchored_rows(cage, anchors[held], template.vertices[held])[1]
-        rows[held] = np.einsum("pi,ipc->pc", normals[held], gradients)
+        rows[held] = anchored_moves(cage, anchors[held], normals[held])
         found = cKDTree(subject.outline_template.vertices).query(template.vertices, k=3)
         away, near = np.asarray(found[0], float), np.asarray(found[1], np.int64)
         shares = 1.0 / (away + 1e-6 * max(float(away.max()), 1e-9))

@@ -114,7 +114,7 @@ def test_a_thickened_actor_is_nearly_the_one_built_so() -> None:
     normals = vertex_normals(plain.bind_vertices, plain.faces)
     quick, built = (
         np.sum((actor.bind_vertices - plain.bind_vertices) * normals, axis=1)
-        for actor in (thickened(plain, girth), build_actor("mouse", lengths=1.04, girth=girth))
+        for actor in (thickened(plain, [girth])[0], build_actor("mouse", lengths=1.04, girth=girth))
     )
     assert np.abs(built).max() > 0.1  # mm
     assert np.sqrt(np.mean((quick - built) ** 2)) < 0.06 * np.sqrt(np.mean(built**2))

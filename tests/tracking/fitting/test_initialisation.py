@@ -70,7 +70,7 @@ def test_of_many_proposals_the_better_ones_after_a_round_go_along_the_manifold_t
     finder.solver = solver
     apart = [QuadPose(np.eye(3)[None], np.array([[1000.0 * k, 0.0, 0.0]])) for k in heights]
     proposed = [Hypothesis(pose, np.array([float(k)]), 0.1) for k, pose in enumerate(apart)]
-    finder.anywhere = lambda observation: proposed  # type: ignore[method-assign]
+    finder.anywhere = lambda observation: iter(proposed)  # type: ignore[method-assign]
     nothing: Any = None
     best, second = finder.rivals(nothing, keep=8, finish=2)
     assert (best.latent[0], second.latent[0]) == (2, 4)

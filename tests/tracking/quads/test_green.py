@@ -9,7 +9,7 @@ import trimesh
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import rotation_from_vector
 from tracking.quads.deformation import CageRig
-from tracking.quads.green import green_coordinates, green_slopes
+from tracking.quads.green import green_along, green_coordinates, green_slopes
 from tracking.quads.oriented_quads import QuadPose, QuadRig, Region
 
 
@@ -84,6 +84,15 @@ def test_slopes_against_finite_differences() -> None:
     for axis, slope in zip(step * np.eye(3), slopes, strict=True):
         ahead, behind = (np.hstack(green_coordinates(points + way * axis, vertices, faces)) for way in (1, -1))
         assert np.abs((ahead - behind) / (2 * step) - slope).max() < 1e-5 * np.abs(slope).max()
+
+
+def test_the_change_along_a_way_is_that_of_the_slopes() -> None:
+    vertices, faces = lumpy_ball()
+    points, ways = inner_points(40), inner_points(40, seed=2)
+    rows, slopes = green_slopes(points, vertices, faces)
+    along, moves = green_along(points, ways, vertices, faces)
+    assert np.array_equal(along, rows)
+    np.testing.assert_allclose(moves, np.einsum("pi,ipc->pc", ways, slopes), rtol=0, atol=1e-13 * np.abs(moves).max())
 
 
 def test_wrong_shapes_are_refused() -> None:
