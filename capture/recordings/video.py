@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from calibration.foundation.files import atomic_path
 from calibration.foundation.names import natural_key
 from capture.recordings.coco import coco_images, coco_masks
 
-__all__ = ["VideoInfo", "image_files", "probe", "read_frames", "read_image", "write_video"]
+__all__ = ["VideoInfo", "image_files", "pass_frames", "probe", "read_frames", "read_image", "write_video"]
 
 _WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than looking for a key frame
 #: Containers whose time stamps number the frames; others (AVI) are decoded from their beginning.
@@ -142,19 +142,37 @@ def read_frames(
     ``gray`` gives (h, w) whatever the source. ``ahead`` decodes on threads of its own; without it less work is done in
     all, for who reads several sources side by side.
     """
+    for index, image in pass_frames(source, start, stop, step, gray=gray, ahead=ahead):
+        yield index, image()
+
+
+def pass_frames(
+    source: Path | str,
+    start: int = 0,
+    stop: int | None = None,
+    step: int = 1,
+    *,
+    gray: bool = False,
+    ahead: bool = True,
+) -> Iterator[tuple[int, Callable[[], Bytes]]]:
+    """Yield what `read_frames` does, but each image only when it is called for: one that is passed by costs less."""
     place = Path(source)
     if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
         files = image_files(place) if place.is_dir() else [place]
         for index in range(start, len(files) if stop is None else min(stop, len(files)), step):
-            image = read_image(files[index])
-            yield index, _gray(image) if gray else image
+            yield index, partial(_still, files[index], gray)
         return
     if place.suffix.lower() == ".json":
         for index, mask in enumerate(islice(coco_masks(place), stop)):
             if index >= start and (index - start) % step == 0:
-                yield index, mask.view(np.uint8) * np.uint8(255)
+                yield index, partial(np.multiply, mask.view(np.uint8), np.uint8(255))
         return
     yield from _decode(place, start, stop, step, gray, ahead)
+
+
+def _still(path: Path, gray: bool) -> Bytes:
+    image = read_image(path)
+    return _gray(image) if gray else image
 
 
 def _gray(image: Bytes) -> Bytes:
@@ -163,7 +181,7 @@ def _gray(image: Bytes) -> Bytes:
 
 def _decode(
     path: Path, start: int, stop: int | None, step: int, gray: bool, ahead: bool
-) -> Iterator[tuple[int, Bytes]]:
+) -> Iterator[tuple[int, Callable[[], Bytes]]]:
     with _opened(path) as container:
         stream = _video_stream(container, path)
         stream.thread_type = "AUTO" if ahead else "NONE"
@@ -178,15 +196,17 @@ def _decode(
                 if stop is not None and index >= stop:
                     return
                 if index >= start and (index - start) % step == 0:
-                    plain = mono and frame.format.name in _FULL_RANGE
-                    yield (
-                        index,
-                        _first_plane(frame)
-                        if plain
-                        else np.asarray(turned.reformat(frame, format=layout).to_ndarray()),
-                    )
+                    turn = partial(_turned, turned, layout, f"{path}: frame {index}")
+                    yield index, partial(_first_plane if mono and frame.format.name in _FULL_RANGE else turn, frame)
         except av.error.FFmpegError as error:
             raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
+
+
+def _turned(turned: VideoReformatter, layout: str, told: str, frame: av.VideoFrame) -> Bytes:
+    try:
+        return np.asarray(turned.reformat(frame, format=layout).to_ndarray())
+    except av.error.FFmpegError as error:
+        raise InputError(f"{told} does not decode ({error.strerror})") from None
 
 
 def _first_plane(frame: av.VideoFrame) -> Bytes:

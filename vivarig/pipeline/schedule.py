@@ -187,14 +187,7 @@ def _skeleton_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[No
 
 def _report_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
     """Return the groups of the report's sections, each a task of its own."""
-    return [
-        Node(
-            ("report", SECTIONS, name),
-            (tasks.sections, job, "report", name),
-            frozenset(need for need in needs if group.skeleton or need[0] != "skeleton"),
-        )
-        for name, group in GROUPS.items()
-    ]
+    return [Node(("report", SECTIONS, name), (tasks.sections, job, "report", name), needs) for name in GROUPS]
 
 
 def _none(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
@@ -261,7 +254,6 @@ class Waiting:
         # What one worker must put together goes on beside the parts that many can do; of a short recording it is what
         # the others do while one of them makes the skeleton.
         alone = self._long and node.key[1] == "join"
-        # Sections of the report wait for the skeleton, or are made beside it.
         rank = _ORDER.index(node.key[1] if node.key[1] in (SECTIONS, _REHEARSE) else node.key[0])
         heapq.heappush(self._ready, (not alone, rank, node.key[1] not in _FIRST, node.key, node))
 

@@ -94,8 +94,8 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
 
 def build_ahead(recording: Recording, group: str) -> None:
     """Make some sections of a report, kept for `build_report` where steps are (`calibration.foundation.once`)."""
-    shown = Shown(load_findings(recording, skeleton=GROUPS[group].skeleton))
-    for name in GROUPS[group].sections:
+    shown = Shown(load_findings(recording))
+    for name in GROUPS[group]:
         _made(name, shown)
 
 

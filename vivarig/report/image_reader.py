@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from calibration.foundation.arrays import Bytes
-from capture.recordings.video import read_frames
+from capture.recordings.video import pass_frames
 
 __all__ = ["ImageReader"]
 
@@ -19,7 +19,7 @@ class ImageReader:
     """Images of several sources, each read forwards as long as that is shorter."""
 
     def __init__(self) -> None:
-        self._open: dict[Path, tuple[int, Iterator[tuple[int, Bytes]]]] = {}
+        self._open: dict[Path, tuple[int, Iterator[tuple[int, Callable[[], Bytes]]]]] = {}
 
     def read(self, source: Path, at: int) -> Bytes | None:
         """Return image ``at`` of a source, None where it has none."""
@@ -27,13 +27,13 @@ class ImageReader:
             return None
         following, frames = self._open.pop(source, (at + 1, iter(())))
         if not following <= at < following + _AHEAD:
-            frames, following = read_frames(source, at, ahead=False), at
+            frames, following = pass_frames(source, at, ahead=False), at
         for index, image in frames:
             if index >= at:
                 while len(self._open) >= _OPEN:
                     self._open.pop(next(iter(self._open)))
                 self._open[source] = (index + 1, frames)
-                return image if index == at else None
+                return image() if index == at else None
         return None
 
     def close(self) -> None:

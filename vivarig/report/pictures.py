@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from capture.hull.agreement import mesh_silhouette
+from capture.hull.result import Hull
 from capture.hull.store import read_hull
 from capture.recordings.masks import read_masks
 from vivarig.report.image_reader import ImageReader
@@ -77,6 +78,22 @@ def _lit(image: Bytes) -> Bytes:
     return image if gain <= 1.0 else np.asarray(cv2.convertScaleAbs(image, alpha=gain))
 
 
+def _mask(path: Path, camera: str, frame: int) -> Bools:
+    """Return a silhouette, which is asked for twice: to be drawn, and where the subject is."""
+    return _masks_kept(path, path.stat().st_mtime_ns, camera, frame)
+
+
+@lru_cache(maxsize=_KEPT)
+def _masks_kept(path: Path, changed_ns: int, camera: str, frame: int) -> Bools:
+    return np.asarray(read_masks(path, camera, frame)[0])
+
+
+@lru_cache(maxsize=1)
+def _hull(path: Path, changed_ns: int, frame: int) -> Hull:
+    """Return a hull, which all cameras are shown one after the other."""
+    return read_hull(path, frame)
+
+
 def draw_outline(image: Bytes, mask: Bools, colour: tuple[int, int, int], thickness: int = 1) -> None:
     """Draw the outline of a mask (H, W) into an image."""
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
@@ -110,7 +127,7 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
         return None
     image = image.copy()
     if "silhouette" in what and findings.silhouettes is not None and camera in findings.silhouettes.names:
-        mask = read_masks(findings.silhouettes.path, camera, frame)[0]
+        mask = _mask(findings.silhouettes.path, camera, frame)
         image[mask] = (0.6 * image[mask] + 0.4 * np.array(SILHOUETTE)).astype(np.uint8)
         draw_outline(image, mask, SILHOUETTE)
         if "redrawn" in what and findings.redrawn is not None:
@@ -119,7 +136,7 @@ def overlay(findings: Findings, camera: str, frame: int, what: Sequence[str]) ->
         return image
     view = rig[camera]
     if "hull" in what and findings.hull is not None:
-        hull = read_hull(findings.hull.path, frame)
+        hull = _hull(findings.hull.path, findings.hull.path.stat().st_mtime_ns, frame)
         if not hull.is_empty:
             draw_outline(image, mesh_silhouette(view, hull.vertices, hull.faces), HULL)
     if "template" in what and findings.track is not None and frame < findings.track.frames:
@@ -226,7 +243,7 @@ def _crop_box(
             corners += [pixels[inside].min(axis=0), pixels[inside].max(axis=0)]
     part = markers is not None and bool(corners)
     if not part and findings.silhouettes is not None and camera in findings.silhouettes.names:
-        mask = read_masks(findings.silhouettes.path, camera, frame)[0]
+        mask = _mask(findings.silhouettes.path, camera, frame)
         height, width = mask.shape
         x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
         if w > 0:

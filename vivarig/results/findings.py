@@ -180,12 +180,12 @@ class Findings:
         return len(self.beads.positions) if self.beads is not None else 0
 
 
-def load_findings(recording: Recording, *, skeleton: bool = True) -> Findings:
-    """Read what the results folder holds; without ``skeleton`` one that is there is left aside: it is being made."""
+def load_findings(recording: Recording) -> Findings:
+    """Read what the results folder holds."""
     place = recording.results
 
     def there(name: str) -> bool:
-        return (place / name).is_file() and (skeleton or name != "skeleton.h5")
+        return (place / name).is_file()
 
     first = first_frame(place / "silhouettes.h5") if there("silhouettes.h5") else 0
     findings = Findings(

@@ -10,7 +10,7 @@ import pytest
 
 from calibration.foundation.errors import InputError
 from capture.recordings import video
-from capture.recordings.video import probe, read_frames, write_video
+from capture.recordings.video import pass_frames, probe, read_frames, write_video
 
 
 def clip(count: int, colour: bool) -> list[np.ndarray]:
@@ -92,3 +92,23 @@ def test_frames_that_nothing_rests_on_are_decoded_only_if_wanted(tmp_path: Path)
         decoded = [index for index, _ in video._sought(path, container, container.streams.video[0], wanted)]
     assert set(wanted) <= set(decoded) and len(decoded) < 90  # of 120
     assert decoded == sorted(decoded)
+
+
+def test_images_are_made_when_they_are_called_for(tmp_path: Path) -> None:
+    path = tmp_path / "film.mp4"
+    write_video(path, (np.full((16, 16, 3), 20 * k, np.uint8) for k in range(6)), 30.0)
+    whole = dict(read_frames(path))
+    passed = list(pass_frames(path))
+    assert [index for index, _ in passed] == list(whole)
+    for index in (4, 1):  # in any order, others not at all
+        np.testing.assert_array_equal(passed[index][1](), whole[index])
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for k in range(3):
+        cv2.imwrite(str(folder / f"{k}.png"), whole[k])
+    (folder / "1.png").write_bytes(b"no image")
+    (_, first), (_, broken), (_, last) = pass_frames(folder)
+    np.testing.assert_array_equal(first(), whole[0])
+    np.testing.assert_array_equal(last(), whole[2])
+    with pytest.raises(InputError):
+        broken()
