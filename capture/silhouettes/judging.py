@@ -19,7 +19,7 @@ from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import Holes, clean_mask_and_holes, holes_of
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
-from capture.silhouettes.edges.hats import thin_structures
+from capture.silhouettes.edges.hats import ThinParts, thin_structures
 from capture.silhouettes.gaps import without_gaps
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel
 from capture.silhouettes.preparation import Prepared
@@ -205,7 +205,7 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, holes: S
             else:
                 views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
     thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
-    if any(part.any() for part in thin):
+    if any((part.thin | part.broad).any() for part in thin):
         views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, views.frames)
     return scene
 
@@ -224,8 +224,8 @@ def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools]
     return lit_otherwise(asked, views.masks, ratios, views.rig, floor.marks)
 
 
-def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
-    """Return (h, w) what is thin around a silhouette found without an empty scene, in colour: paws, a tail.
+def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> ThinParts:
+    """Return what is thin around a silhouette found without an empty scene, in colour: paws, a tail.
 
     In grey nothing parts the sharp shadow of a tail or a leg from these.
     """
@@ -237,7 +237,7 @@ def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> Bools:
         or doubt.image.shape[2] == 1
         or not mask.any()
     ):
-        return np.zeros_like(mask)
+        return ThinParts.none(mask.shape)
     ground = Background(plate.background.centre[doubt.window], plate.background.spread[doubt.window])
     return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask, plate.smooth[doubt.window])
 

@@ -3,11 +3,13 @@
 Shade and the mirror image of a body change the brightness of the ground over wide patches, with edges but without thin
 lines and spots. So what remains after everything that is narrower than a paw is taken out of the ratio of image and
 ground (a hat transform) is no shade, though it may look like one. The silhouette itself, and its mixed edge, is left
-out: a lit gap between belly and shadow is thin only because the body is dark.
+out: a lit gap between belly and shadow is thin only because the body is dark. Skin also makes the ground redder, which
+shade does not over any width; so a paw that is seen from near may be broader by that.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -18,10 +20,12 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
 
-__all__ = ["blurred", "thin_structures"]
+__all__ = ["ThinParts", "blurred", "thin_structures"]
 
 #: Parts up to twice this share of the silhouette's size (root of its area) are thin.
 _THIN = 0.055
+#: And up to so many times that by their redness.
+_REDDER = 2
 #: They stand out by so many times what noise makes of the ratio's logarithm, with this error of it.
 _STANDS_OUT, _ERROR = 3.0, 0.02
 #: Pixels around the silhouette that are mixed with it; gaps in thin parts that are none.
@@ -37,10 +41,36 @@ _DARK = np.float32(8.0)
 _FAR, _NEAR = np.float32(1e30), np.float32(1e-30)
 
 
+@dataclass(frozen=True, eq=False)
+class ThinParts:
+    """What is thin around a silhouette, by what tells it.
+
+    Attributes:
+        skin: (h, w) brighter or redder than its sides, which no shade is.
+        dark: (h, w) darker than its sides and nothing else: a dark tail, or the shade of a tail.
+        broad: (h, w) too broad to be either, but redder than what is around.
+    """
+
+    skin: Bools
+    dark: Bools
+    broad: Bools
+
+    @classmethod
+    def none(cls, shape: tuple[int, ...]) -> ThinParts:
+        """Return that there is nothing thin around a silhouette (h, w)."""
+        nothing = np.zeros(shape, dtype=bool)
+        return cls(nothing, nothing, nothing)
+
+    @property
+    def thin(self) -> Bools:
+        """(h, w) all that is thin, which the broad is not."""
+        return self.skin | self.dark
+
+
 def thin_structures(
     image: Bytes, ground: Background, light: Floats, differs: Bools, mask: Bools, smooth: Singles | None = None
-) -> Bools:
-    """Return (h, w) what ``differs`` outside a silhouette and is thin, in brightness or redness.
+) -> ThinParts:
+    """Return what ``differs`` outside a silhouette and is thin, in brightness or redness.
 
     Args:
         image: (h, w, C).
@@ -50,7 +80,6 @@ def thin_structures(
         mask: (h, w) the silhouette.
         smooth: (h, w, C) the ground's brightness as `blurred` makes it of the whole image; None: it is made here.
     """
-    out = np.zeros_like(mask)
     x, y, w, h = cv2.boundingRect(mask.view(np.uint8))
     room = round(_REACH * max(w, h))
     near = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
@@ -58,24 +87,44 @@ def thin_structures(
     wide[near] = differs[near] & ~mask[near]
     x, y, w, h = cv2.boundingRect(wide.view(np.uint8))
     if w == 0:
-        return out
+        return ThinParts.none(mask.shape)
     # What lies farther away than a hat is wide, twice, has no say.
     radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
-    room = 2 * radius + _BLUR_PX + _GAP_PX
+    room = 2 * _REDDER * radius + _BLUR_PX + _GAP_PX
     top, left = max(near[0].start, y - room), max(near[1].start, x - room)
     here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
     lit = blurred(ground.centre[here]) if smooth is None else smooth[here]
     ratios, noise = _ratios(image[here], lit, ground.spread[here], light)
     body = np.asarray(cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)))
     at = np.flatnonzero(wide[here])
+    least = np.float32(_STANDS_OUT) * (noise.ravel()[at] + np.float32(_ERROR))
     # A logarithm keeps the order of values: hats are made of the ratios themselves, and it is taken where it is asked.
-    height = np.maximum(_above(ratios[0], body, radius, at), _below(ratios[0], body, radius, at))
-    height /= np.float32(image.shape[2])
+    channels = np.float32(image.shape[2])
+    darker = _below(ratios[0], body, radius, at) > channels * least
+    skin = _above(ratios[0], body, radius, at) > channels * least
+    redder = np.zeros_like(skin)
     if len(ratios) > 1:
-        height = np.maximum(height, _above(ratios[1], body, radius, at))
-    found = np.zeros(body.shape, np.uint8)
-    found.ravel()[at] = height > np.float32(_STANDS_OUT) * (noise.ravel()[at] + np.float32(_ERROR))
-    out[here] = cv2.morphologyEx(found, cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
+        skin |= _above(ratios[1], body, radius, at) > least
+        redder = _above(ratios[1], body, _REDDER * radius, at) > least
+    return _parted(wide, here, (at, skin, darker, redder))
+
+
+def _parted(wide: Bools, here: tuple[slice, slice], found: tuple[NDArray[np.intp], Bools, Bools, Bools]) -> ThinParts:
+    """Return thin parts of what is ``wide`` (h, w) with their gaps closed.
+
+    ``found``: pixels of a window, and which of them are skin, darker, and redder.
+    """
+    at, *kinds = found
+    skin, darker, redder = (np.zeros(wide[here].shape, np.uint8) for _ in kinds)
+    for image, chosen in zip((skin, darker, redder), kinds, strict=True):
+        image.ravel()[at] = chosen
+    thin, more = (
+        cv2.morphologyEx(one, cv2.MORPH_CLOSE, _square(_GAP_PX)).view(np.bool_) & wide[here]
+        for one in (skin | darker, skin | darker | redder)
+    )
+    bright = cv2.dilate(skin, _square(1)).view(np.bool_)
+    out = ThinParts(*(np.zeros_like(wide) for _ in kinds))
+    out.skin[here], out.dark[here], out.broad[here] = thin & bright, thin & ~bright, more & ~thin
     return out
 
 

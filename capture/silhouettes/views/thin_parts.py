@@ -2,7 +2,8 @@
 
 What is thin in one view (`capture.silhouettes.edges.hats`) may be a speck of light on metal, the line of a mirror
 image, a scratch that a change of light shows. Above the floor and in one place with what is thin, or in the silhouette,
-in the other views it is a part of the subject.
+in the other views it is a part of the subject. What is darker than its sides and nothing else may be the shade of a
+tail, which lies on the floor: it must be above the marks that the floor has. What is red but broad all views must have.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
+from capture.silhouettes.edges.hats import ThinParts
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 
@@ -31,28 +33,36 @@ _LEAST_PX = 12
 
 def with_thin_parts(
     masks: Sequence[Bools],
-    thin: Sequence[Bools],
+    parts: Sequence[ThinParts],
     rig: Rig,
     floor: Floor,
     side: int | None = None,
     frames: Sequence[Frame] | None = None,
 ) -> list[Bools]:
-    """Return the silhouettes (H, W) of one frame with what is ``thin`` (H, W) around them and the other views have.
+    """Return the silhouettes (H, W) of one frame with what is thin around them and the other views have.
 
     ``side``: longer side of the images, px, where masks and rig are of parts of them. ``frames``: what
     parts they are.
     """
-    strong = [mask | part for mask, part in zip(masks, thin, strict=True)]
+    strong = [mask | part.thin for mask, part in zip(masks, parts, strict=True)]
     sights = Sights(strong, Scene.of(strong, rig, frames), larger_by(_SLACK, masks, side))
     out = list(masks)
     if len(sights.used) < 3:
         return out
-    heights = (floor.height, floor.up * np.inf)
+    above = floor.marks if np.isfinite(floor.marks) else floor.height
     for place, index in enumerate(int(one) for one in sights.used):
-        asked = thin[index] & ~masks[index]
-        if asked.any():
-            found = sights.seen(place, asked, heights, may_be_wrong(rig))[0]
-            out[index] = masks[index] | _hanging_on(found, masks[index])
+        mask, part = masks[index], parts[index]
+        found = np.zeros_like(mask)
+        for kind, height, wrong in (
+            (part.skin, floor.height, may_be_wrong(rig)),
+            (part.dark, above, may_be_wrong(rig)),
+            (part.broad, floor.height, 0),
+        ):
+            asked = kind & ~mask
+            if asked.any():
+                found |= sights.seen(place, asked, (height, floor.up * np.inf), wrong)[0]
+        if found.any():
+            out[index] = mask | _hanging_on(found, mask)
     return out
 
 

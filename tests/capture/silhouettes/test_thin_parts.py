@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 
@@ -10,7 +12,7 @@ from capture.backgrounds.background import Background
 from capture.silhouettes import Cleaning
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of
-from capture.silhouettes.edges.hats import _above, _below, thin_structures
+from capture.silhouettes.edges.hats import ThinParts, _above, _below, thin_structures
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
@@ -39,19 +41,43 @@ def test_lines_within_shade_are_thin_and_shade_is_not() -> None:
         found = np.zeros_like(body)
         at = doubt.window
         ground = Background(model.background.centre[at], model.background.spread[at])
-        found[at] = thin_structures(doubt.image, ground, doubt.light, doubt.wide, body[at])
+        parts = thin_structures(doubt.image, ground, doubt.light, doubt.wide, body[at])
+        found[at] = parts.thin
+        kind, inner = parts.dark if look < 0.7 else parts.skin, (line & shade)[at]
+        assert kind[inner].mean() > 0.8
         assert found[line].mean() > 0.9
         again = thin_structures(doubt.image, ground, doubt.light, doubt.wide, body[at], model.smooth[at])
-        assert (again != found[at]).mean() < 1e-3  # the ground blurred once for all frames
+        assert (again.thin != found[at]).mean() < 1e-3  # the ground blurred once for all frames
         near = cv2.dilate(line.view(np.uint8), np.ones((7, 7), np.uint8)).view(bool)
         assert found[shade & ~body & ~near].mean() < 0.05  # where it ends in a corner
+
+
+def test_a_broad_patch_is_told_by_redness_alone() -> None:
+    view = next(iter(RIG))
+    body, shade = ball(view, (0.0, 0.0, RADIUS)), on_floor(view, (40.0, 0.0), 60.0)
+    radius = max(3, round(0.055 * np.sqrt(body.sum())))
+    at = np.argwhere(shade & (cv2.distanceTransform(1 - body.view(np.uint8), cv2.DIST_L2, 5) > 4 * radius))[0]
+    patch = np.zeros_like(body)
+    patch[at[0] : at[0] + 3 * radius, at[1] : at[1] + 3 * radius] = True  # broader than a hat, within twice its width
+    still = np.full((*body.shape, 3), GROUND, np.float32)
+    ground = Background(still, np.full(still.shape, 1.5, np.float32))
+    grey = np.where(body, 25.0, np.where(shade | patch, 0.72 * GROUND, GROUND))
+    found = []
+    for red in (0.72, 0.95):
+        image = grey[..., None].repeat(3, axis=2)
+        image[patch, 2] = red * GROUND
+        parts = thin_structures(image.astype(np.uint8), ground, np.ones(3), shade | patch, body)
+        assert parts.thin[patch].mean() < 0.2
+        found.append(parts.broad[patch].mean())
+    assert found[0] == 0 and found[1] > 0.8
 
 
 def test_what_is_thin_must_lie_in_one_place_above_the_floor() -> None:
     body = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
 
-    def gained(parts: list[np.ndarray], asked: list[np.ndarray]) -> float:
-        out = with_thin_parts(body, parts, RIG, FLOOR)
+    def gained(lines: list[np.ndarray], asked: list[np.ndarray], kind: str = "skin", floor: Floor = FLOOR) -> float:
+        parts = [replace(ThinParts.none(line.shape), **{kind: line}) for line in lines]
+        out = with_thin_parts(body, parts, RIG, floor)
         assert all((mask & ~new).sum() == 0 for mask, new in zip(body, out, strict=True))
         asked = [part & ~mask for part, mask in zip(asked, body, strict=True)]
         return float(np.concatenate([new[part] for new, part in zip(out, asked, strict=True)]).mean())
@@ -64,6 +90,10 @@ def test_what_is_thin_must_lie_in_one_place_above_the_floor() -> None:
     assert gained(alone, [real[0]] * 5) < 0.3  # a line that one view shows
     far = [tail(view, 4.0, 1.7) for view in RIG]
     assert gained(far, far) < 0.4  # it does not hang together with the body
+    higher = replace(FLOOR, marks=16.0)
+    assert gained(real, real, "skin", higher) > 0.7  # skin may seem to lie in the floor as far as views err
+    assert gained(real, real, "dark") > 0.7
+    assert gained(real, real, "dark", higher) < 0.4  # what is dark may be a shade of it
 
 
 def test_only_in_colour_and_without_a_filmed_empty_scene() -> None:
