@@ -151,6 +151,27 @@ class FrameSolver(FrameEnergy):
             pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
         return self._report(packed, pose, latent, last)
 
+    def lies_close(self, fit: FrameFit) -> bool:
+        """Whether the outlines of a fit lie no further off than is expected of them."""
+        return fit.residual < self.settings.contour_sigma * self.unit
+
+    def glance(self, observation: Observation, start: QuadPose, latent: Floats) -> FrameFit | None:
+        """Step from where the frame beside leads until a step is short, None where two of them do not do.
+
+        Outlines that lie close are paired with the right ones from the start, and all frames are stepped together in
+        the end: another step here would bring no more than noise. Short is no longer than the finest robust scale. It
+        does not do either where outlines lie further off than is expected.
+        """
+        packed = self._fine.matcher.pack(observation)
+        pose, scale = start, self.settings.robust[-1]
+        for _ in range(2):
+            at = self._evaluate(self._near, packed, pose, latent, scale)
+            pose, latent, steps = self._local_step(at, pose, latent, None)
+            if steps.max() <= scale:
+                fit = self._report(packed, pose, latent, at)
+                return fit if self.lies_close(fit) else None
+        return None
+
     def roughly(self, observation: Observation, start: QuadPose, latent: Floats, *, rounds: int) -> RoughFit:
         """Go along the manifold alone, so many rounds: enough to tell which of many starts to fit."""
         packed = self._fine.matcher.pack(observation)

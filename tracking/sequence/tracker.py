@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -19,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.errors import InputError, SolveError
-from calibration.geometry.transforms import rotation_from_vector, vector_from_rotation
 from tracking.fitting.initialisation import ALIKE, Finder
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
@@ -29,6 +27,7 @@ from tracking.points.placing import Placed, place_points, without_wrong
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_mending import LimbMender, better
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
+from tracking.sequence.next_frame import Follower
 from tracking.sequence.rivals import follow_across_jumps, follow_rival
 from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.steadying import steady
@@ -188,15 +187,14 @@ class Tracker:
             self.limbs.forget()
             before: FrameFit | None = None
             current = fits[first]
-            level = [fits[first].agreement] if fits[first] is not None else []  # type: ignore[union-attr]
+            follower = Follower(self.solver, self.finder, self.limbs, self.settings, current)
             frame = first + way
             while 0 <= frame < frames:
                 observation = observe(frame)
-                fit = self._next(observation, current, before, level)
+                fit = follower.next(observation, current, before)
                 fits[frame] = fit
                 if fit is not None:
                     before, current = (current if fits[frame - way] is not None else None), fit
-                    level.append(fit.agreement)
                 else:
                     before = None
                 done += 1
@@ -270,33 +268,6 @@ class Tracker:
         apart = 1.5 * ALIKE * self.solver.unit
         return best, next((one for one in others if one.pose.distance(best.pose) > apart), None)
 
-    def _next(
-        self, observation: Observation, current: FrameFit | None, before: FrameFit | None, level: list[float]
-    ) -> FrameFit | None:
-        """Fit the next frame from its neighbour; None where fewer than two cameras see anything."""
-        if observation.seen < 2 or current is None:
-            return None
-        settings = self.settings
-        start = self._predict(current, before)
-        fit = self.solver.fit(observation, start, current.latent, latent_steps=False, warm=True)
-        if not settings.restarts:
-            return fit
-        usual = float(np.median(level[-40:]))
-        best = fit
-        if best.agreement < usual - settings.retry:
-            for other in (
-                self.solver.fit(observation, start, current.latent),
-                self.solver.fit(observation, current.pose, current.latent, latent_steps=False),
-            ):
-                best = better(best, other)
-        if best.agreement < usual - settings.restart:
-            for proposal in islice(self.finder.around(observation, best.pose, headings=(0.0, 0.35, -0.35)), 3):
-                best = better(best, self.solver.fit(observation, proposal.pose, proposal.latent))
-        if best.agreement < usual - settings.search:
-            found, _ = self.finder.find(observation, keep=8, finish=2)
-            best = better(best, found)
-        return self.limbs.mend_next(observation, best, (before, current))
-
     def _look_again(
         self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
     ) -> float:
@@ -334,16 +305,6 @@ class Tracker:
                 rival = self.solver.fit(observe(frame), *guess, latent_steps=False)
                 if known.pose.distance(rival.pose) > DIFFERS * self.solver.unit:
                     follow_rival(self.solver, observe, fits, frame, rival)
-
-    def _predict(self, current: FrameFit, before: FrameFit | None) -> QuadPose:
-        share = self.settings.velocity
-        if before is None or share == 0.0:
-            return current.pose
-        turn = vector_from_rotation(current.pose.rotations @ before.pose.rotations.transpose(0, 2, 1))
-        return QuadPose(
-            rotation_from_vector(share * turn) @ current.pose.rotations,
-            current.pose.centres + share * (current.pose.centres - before.pose.centres),
-        )
 
     def _repair(
         self,

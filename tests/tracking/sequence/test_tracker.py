@@ -462,3 +462,27 @@ def test_a_fit_from_the_frame_beside_takes_fewer_samples_and_steps_where_outline
     fit = one.fit(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2), latent_steps=False, warm=True)
     assert levels[0] is one._warm and levels[-1] is (one._near if close else one._fine)
     assert not close or error_mm(fit.pose, truth) < 3.0
+
+
+def test_a_glance_takes_one_step_where_it_is_short_and_does_not_do_where_outlines_are_off() -> None:
+    truth = placed(bent(0.25, 0.1), 0.4, (20.0, 10.0, 0.0))
+    look, one = seen(truth), solver()
+    steps: list[float] = []
+    local = one._local_step
+
+    def watched(*about: Any) -> Any:
+        taken = local(*about)
+        steps.append(float(taken[2].max()))
+        return taken
+
+    one._local_step = watched  # type: ignore[method-assign]
+    scale = one.settings.robust[-1]
+    further = one.glance(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2))
+    assert len(steps) == 2 and steps[0] > scale >= steps[1]
+    assert further is not None and error_mm(further.pose, truth) < 3.0
+    steps.clear()
+    near = one.glance(look, placed(further.pose, 0.002, (0.5, 0.0, 0.0)), further.latent)
+    assert len(steps) == 1 and steps[0] <= scale
+    assert near is not None and error_mm(near.pose, truth) < 3.0
+    one.settings = replace(one.settings, contour_sigma=0.01)  # nothing lies as close as that
+    assert one.glance(look, further.pose, further.latent) is None
