@@ -105,21 +105,25 @@ def _rest_of(window: Window, known: list[Window]) -> list[Window]:
     """Return the parts of a rectangle that lie in none of the known ones."""
     rest = [window]
     for rows, columns in known:
+        top, bottom, left, right = rows.start, rows.stop, columns.start, columns.stop
         parts: list[Window] = []
-        for own in rest:
-            top, bottom = max(own[0].start, rows.start), min(own[0].stop, rows.stop)
-            left, right = max(own[1].start, columns.start), min(own[1].stop, columns.stop)
-            if top >= bottom or left >= right:
-                parts.append(own)
+        for part in rest:
+            high, low, first, last = part[0].start, part[0].stop, part[1].start, part[1].stop
+            if high >= bottom or low <= top or first >= right or last <= left:  # asked often: most lie apart
+                parts.append(part)
                 continue
-            cuts = (
-                (slice(own[0].start, top), own[1]),
-                (slice(bottom, own[0].stop), own[1]),
-                (slice(top, bottom), slice(own[1].start, left)),
-                (slice(top, bottom), slice(right, own[1].stop)),
-            )
-            parts += [cut for cut in cuts if cut[0].stop > cut[0].start and cut[1].stop > cut[1].start]
+            middle = slice(max(high, top), min(low, bottom))
+            if high < top:
+                parts.append((slice(high, top), part[1]))
+            if low > bottom:
+                parts.append((slice(bottom, low), part[1]))
+            if first < left:
+                parts.append((middle, slice(first, left)))
+            if last > right:
+                parts.append((middle, slice(right, last)))
         rest = parts
+        if not rest:
+            break
     return rest
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 import av
@@ -133,16 +133,17 @@ def read_frames(
     stop: int | None = None,
     step: int = 1,
     *,
+    only: Collection[int] | None = None,
     gray: bool = False,
     ahead: bool = True,
 ) -> Iterator[tuple[int, Bytes]]:
     """Yield (index, image) of frames start, start + step, ... below ``stop``; (h, w) or (h, w, 3) BGR uint8.
 
     The masks of a COCO file (.json) are images of 0 and 255. A video is decoded from the key frame before ``start``.
-    ``gray`` gives (h, w) whatever the source. ``ahead`` decodes on threads of its own; without it less work is done in
-    all, for who reads several sources side by side.
+    ``only``: some of these frames, where not all are wanted. ``gray`` gives (h, w) whatever the source. ``ahead``
+    decodes on threads of its own; without it less work is done in all, for who reads several sources side by side.
     """
-    for index, image in pass_frames(source, start, stop, step, gray=gray, ahead=ahead):
+    for index, image in pass_frames(source, start, stop, step, only=only, gray=gray, ahead=ahead):
         yield index, image()
 
 
@@ -152,22 +153,28 @@ def pass_frames(
     stop: int | None = None,
     step: int = 1,
     *,
+    only: Collection[int] | None = None,
     gray: bool = False,
     ahead: bool = True,
 ) -> Iterator[tuple[int, Callable[[], Bytes]]]:
     """Yield what `read_frames` does, but each image only when it is called for: one that is passed by costs less."""
     place = Path(source)
+    wanted: Collection[int] = range(start, sys.maxsize if stop is None else stop, step)
+    if only is not None:
+        wanted = dict.fromkeys(sorted(index for index in only if index in wanted))
+    if not wanted:
+        return
     if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
         files = image_files(place) if place.is_dir() else [place]
-        for index in range(start, len(files) if stop is None else min(stop, len(files)), step):
+        for index in takewhile(lambda number: number < len(files), wanted):
             yield index, partial(_still, files[index], gray)
         return
     if place.suffix.lower() == ".json":
         for index, mask in enumerate(islice(coco_masks(place), stop)):
-            if index >= start and (index - start) % step == 0:
+            if index in wanted:
                 yield index, partial(np.multiply, mask.view(np.uint8), np.uint8(255))
         return
-    yield from _decode(place, start, stop, step, gray, ahead)
+    yield from _decode(place, wanted, gray, ahead)
 
 
 def _still(path: Path, gray: bool) -> Bytes:
@@ -179,9 +186,10 @@ def _gray(image: Bytes) -> Bytes:
     return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY))
 
 
-def _decode(
-    path: Path, start: int, stop: int | None, step: int, gray: bool, ahead: bool
-) -> Iterator[tuple[int, Callable[[], Bytes]]]:
+def _decode(path: Path, wanted: Collection[int], gray: bool, ahead: bool) -> Iterator[tuple[int, Callable[[], Bytes]]]:
+    """Yield (index, image) of the frames ``wanted``, in order, as `pass_frames` does."""
+    first, last = next(iter(wanted)), wanted[-1] if isinstance(wanted, range) else max(wanted)
+    some = last - first >= len(wanted)
     with _opened(path) as container:
         stream = _video_stream(container, path)
         stream.thread_type = "AUTO" if ahead else "NONE"
@@ -190,14 +198,14 @@ def _decode(
         index, turned = 0, VideoReformatter()  # one for all frames: it keeps its tables
         try:
             frames: Iterator[tuple[int, av.VideoFrame]] = enumerate(container.decode(stream))
-            if (start >= _WORTH_SEEKING or step > 1) and container.format.name in _STAMPED:
-                frames = _sought(path, container, stream, range(start, sys.maxsize if stop is None else stop, step))
+            if (first >= _WORTH_SEEKING or some) and container.format.name in _STAMPED:
+                frames = _sought(path, container, stream, wanted)
             for index, frame in frames:
-                if stop is not None and index >= stop:
-                    return
-                if index >= start and (index - start) % step == 0:
+                if index in wanted:
                     turn = partial(_turned, turned, layout, f"{path}: frame {index}")
                     yield index, partial(_first_plane if mono and frame.format.name in _FULL_RANGE else turn, frame)
+                if index >= last:
+                    return
         except av.error.FFmpegError as error:
             raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
 
@@ -218,7 +226,12 @@ def _first_plane(frame: av.VideoFrame) -> Bytes:
 
 
 def _sought(
-    path: Path, container: av.container.InputContainer, stream: av.VideoStream, wanted: range, *, trusting: bool = True
+    path: Path,
+    container: av.container.InputContainer,
+    stream: av.VideoStream,
+    wanted: Collection[int],
+    *,
+    trusting: bool = True,
 ) -> Iterator[tuple[int, av.VideoFrame]]:
     """Yield (index, frame) from the key frame before the first ``wanted`` on, others too, but not all of them.
 
@@ -227,10 +240,11 @@ def _sought(
     """
     told = path.stat()
     stamps, even = _time_stamps(path, told.st_size, told.st_mtime_ns, trusting)
-    if stamps is None or wanted.start >= len(stamps):
+    first = next(iter(wanted))
+    if stamps is None or first >= len(stamps):
         yield from enumerate(container.decode(stream))
         return
-    container.seek(int(stamps[wanted.start]), stream=stream, backward=True, any_frame=False)
+    container.seek(int(stamps[first]), stream=stream, backward=True, any_frame=False)
     begun = False
     for packet in container.demux(stream):
         # What is not wanted, and what no other frame rests on, is not decoded.

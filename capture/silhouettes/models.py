@@ -132,13 +132,17 @@ class CameraModel:
             return self._differing(image, self.model, self.model.light(image))[0]
         return silhouette_of(self.model.evidence(image), self.cleaning)
 
-    def silhouette_and_doubt(self, image: Bytes) -> tuple[Bools, Doubt | None]:
-        """Return the silhouette (H, W) in an image as `silhouette` does, and what may be missing from it as `doubt`."""
+    def silhouette_and_doubt(self, image: Bytes, out: Bools) -> Doubt | None:
+        """Fill the silhouette (H, W) in an image as `silhouette` gives it; return what may be missing as `doubt` does.
+
+        New memory of a large image's size would cost more than what is written to it.
+        """
         if not isinstance(self.model, PlateModel):
-            return self.silhouette(image), None
+            out[:] = self.silhouette(image)
+            return None
         light = self.model.light(image)
-        mask, known = self._differing(image, self.model, light)
-        return mask, doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate", known=known)
+        mask, known = self._differing(image, self.model, light, out)
+        return doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate", known=known)
 
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
@@ -146,15 +150,22 @@ class CameraModel:
             return None
         return doubt_of(image, mask, self.model, self.cleaning, apart=self.name != "plate")
 
-    def _differing(self, image: Bytes, model: PlateModel, light: Floats) -> tuple[Bools, Evidence | None]:
-        """Return the silhouette of what differs from a background, and what was measured if that has one look."""
+    def _differing(
+        self, image: Bytes, model: PlateModel, light: Floats, out: Bools | None = None
+    ) -> tuple[Bools, Evidence | None]:
+        """Return the silhouette of what differs from a background, and what was measured if that has one look.
+
+        ``out``: (H, W) where the silhouette is to be.
+        """
         if model.states:
             known, evidence = None, model.evidence_in(image, None, light)
             here: Window = (slice(0, evidence.shape[0]), slice(0, evidence.shape[1]))
         else:
             known = model.evidence_of(image, light, self.cleaning)
             here, evidence = known.rectangle(), known.shaded
-        mask = np.zeros(evidence.shape, dtype=bool)
+        mask = np.zeros(evidence.shape, dtype=bool) if out is None else out
+        if out is not None:
+            out[:] = False
         if evidence[here].size == 0:
             return mask, known
         moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])

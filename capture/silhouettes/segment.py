@@ -179,7 +179,7 @@ def segment_recording(
         if chosen.matte:
             _check_matte(recording, chosen, known.models, names)
         streams = [
-            _rows_of(_stream(source, model, start, last, known.belt(index)), rows)
+            _rows_of(_stream(source, model, start, last, known.belt(index), rows), rows)
             for index, (source, model) in enumerate(zip(sources, known.models, strict=True))
         ]
         sizes = [source.size for source in sources]
@@ -258,9 +258,12 @@ def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: Silh
 
 
 def _stream(
-    source: Source, model: Model, start: int, last: int, belt: BeltScene | None = None
+    source: Source, model: Model, start: int, last: int, belt: BeltScene | None, rows: Ints
 ) -> Iterator[Bytes | None]:
-    """Yield the images (or brought masks) of the recording's frames, None where a camera has none."""
+    """Yield the images (or brought masks) of the recording's frames, None where a camera has none.
+
+    ``rows``: numbers of those that are wanted, counted from ``start``; others may be None, too.
+    """
     first = start + source.offset
     brought = source.footage.masks if model is None else None
     if brought is not None and _is_stored(source.footage):
@@ -278,8 +281,16 @@ def _stream(
     if belt is not None:
         yield from stilled_frames(source.footage.source, belt, max(0, first), last + source.offset, gray=grey)
         return
-    for _, image in read_frames(source.footage.source, max(0, first), last + source.offset, gray=grey, ahead=False):
-        yield image
+    numbers = range(max(0, first), last + source.offset)
+    only = None if len(rows) == last - start else set((first + rows).tolist())
+    images = read_frames(source.footage.source, numbers.start, numbers.stop, only=only, gray=grey, ahead=False)
+    following, image = next(images, (-1, None))
+    for number in numbers:
+        if number == following:
+            yield image
+            following, image = next(images, (-1, None))
+        else:
+            yield None
 
 
 def _rows_of(stream: Iterator[Bytes | None], rows: Ints) -> Iterator[Bytes | None]:
@@ -360,7 +371,7 @@ def _segment_chunk(stream: Iterator[Bytes | None], model: Model, masks: Bools, *
             cut = Cut.of(model.looks, image)
             masks[offset], cuts[offset] = cut.silhouette(model.looks), cut
         elif doubt and model is not None:
-            masks[offset], doubts[offset] = model.silhouette_and_doubt(image)
+            doubts[offset] = model.silhouette_and_doubt(image, masks[offset])
         else:
             masks[offset] = image.view(np.bool_) if model is None else model.silhouette(image)
         known = doubts[offset]

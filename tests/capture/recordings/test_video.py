@@ -112,3 +112,15 @@ def test_images_are_made_when_they_are_called_for(tmp_path: Path) -> None:
     np.testing.assert_array_equal(last(), whole[2])
     with pytest.raises(InputError):
         broken()
+
+
+def test_some_frames_are_those_of_the_whole_video(tmp_path: Path) -> None:
+    path, frames = tmp_path / "a.mp4", clip(120, True)
+    write_video(path, frames, 120.0, quality=4)
+    every = dict(read_frames(path))
+    some = [119, 3, 40, 41, 97]
+    found = list(read_frames(path, 2, None, only=some, ahead=False))
+    assert [index for index, _ in found] == sorted(some)
+    assert all((image == every[index]).all() for index, image in found)
+    assert [index for index, _ in read_frames(path, 4, 98, only=some)] == [40, 41, 97]
+    assert not list(read_frames(path, only=[]))
