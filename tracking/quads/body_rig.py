@@ -62,8 +62,12 @@ def builtin_attachment(body: str) -> QuadAttachment:
     return attach_quads(load_quad_rig(CUTS / body / "quads.toml"), load_body(body))
 
 
-def place_body_rig(actor: Actor) -> BodyRig:
+def place_body_rig(actor: Actor, *, extents: Floats | None = None) -> BodyRig:
     """Place the quads of a built-in body on an actor of it.
+
+    Args:
+        actor: of the body.
+        extents: (Q, 4) sides of the quads whose cage is known to hold it, mm; None to let the cage grow.
 
     Raises:
         InputError: the body has no table of cuts, or its cage cannot hold the actor.
@@ -73,7 +77,7 @@ def place_body_rig(actor: Actor) -> BodyRig:
     vertices = np.asarray(actor.skin(pose)[0])
     size = float(np.linalg.norm(vertices.max(axis=0) - vertices.min(axis=0)))
     try:
-        enclosure = _cut_cage(actor, table, pose, vertices, size)
+        enclosure = _cut_cage(actor, table, pose, vertices, size, extents)
     except InputError:
         # A stout body buries its limbs' quads: place them on a slim one of the same lengths, and let the cage grow.
         slim = build_actor(
@@ -81,14 +85,16 @@ def place_body_rig(actor: Actor) -> BodyRig:
         )
         if np.allclose(actor.girth, slim.girth):
             raise
-        rig = _cut_cage(slim, table, pose, np.asarray(slim.skin(pose)[0]), size).rig
+        rig = _cut_cage(slim, table, pose, np.asarray(slim.skin(pose)[0]), size, None).rig
         enclosure = enclose(rig, vertices, margin=MARGIN * size, step=0.003 * size)
         vertices, _ = drawn_in(vertices, enclosure, 0.3 * MARGIN * size, what=f"body '{actor.body}'")
     return BodyRig(vertices, enclosure, pose, attach_posed_quads(enclosure.rig, actor.skeleton, pose))
 
 
-def _cut_cage(actor: Actor, table: dict[str, Any], pose: Pose, vertices: Floats, size: float) -> Enclosure:
-    """Cut an actor's skin where the table says, and grow the cage around it."""
+def _cut_cage(
+    actor: Actor, table: dict[str, Any], pose: Pose, vertices: Floats, size: float, extents: Floats | None
+) -> Enclosure:
+    """Cut an actor's skin where the table says, and grow the cage around it, unless its ``extents`` are known."""
     cuts = _cuts(table, actor, pose, vertices, MARGIN * size)
     regions: list[tuple[str, list[str]]] = []
     for name, quads in table["regions"].items():
@@ -98,10 +104,10 @@ def _cut_cage(actor: Actor, table: dict[str, Any], pose: Pose, vertices: Floats,
     rig = quads_at_cuts(
         table["name"], vertices, actor.faces, cuts, regions, root=table["root"], margin=1.6 * MARGIN * size
     )
-    rig = _grown_before(rig, actor.body, size)
+    rig = _grown_before(rig, actor.body, size) if extents is None else replace(rig, extents=extents)
     cage = build_cage(rig)
     depth = clearance(vertices, cage)[0]
-    if depth.min() >= 0.5 * MARGIN * size:
+    if extents is not None or depth.min() >= 0.5 * MARGIN * size:
         return Enclosure(rig, cage, depth, np.zeros_like(rig.extents))
     enclosure = enclose(rig, vertices, margin=MARGIN * size, step=0.003 * size)
     if enclosure.depth.min() < 0.3 * MARGIN * size:

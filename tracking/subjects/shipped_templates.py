@@ -1,4 +1,6 @@
-"""Thinned meshes of the built-in bodies, made ahead of time: Open3D, which thins them, takes a second to load::
+"""Thinned meshes of the built-in bodies, and the quads grown around them, made ahead of time.
+
+Open3D, which thins them, takes a second to load, and growing a person's quads another::
 
 python -m tracking.subjects.shipped_templates
 """
@@ -18,7 +20,7 @@ from skeleton.bodies import BODIES
 from tracking.quads.body_rig import CUTS, place_body_rig
 from tracking.quads.template import OUTLINE_VERTICES, STEP_VERTICES, thinned
 
-__all__ = ["made_templates", "shipped_templates"]
+__all__ = ["made_extents", "made_templates", "shipped_extents", "shipped_templates"]
 
 Mesh = tuple[Floats, Ints]
 
@@ -40,14 +42,24 @@ def shipped_templates(body: str) -> tuple[Mesh, Mesh]:
     return outline, step
 
 
+def made_extents(body: str) -> Floats:
+    """Grow the quads of a built-in body of its own size until their cage holds it; return their sides (Q, 4) mm."""
+    return place_body_rig(build_actor(body)).enclosure.rig.extents
+
+
+def shipped_extents(body: str) -> Floats:
+    """Return those sides as they lie beside the body's quads."""
+    return read_npz(_path(body), "thinned meshes of a built-in body")["extents"].astype(np.float64)
+
+
 def _path(body: str) -> Path:
     return CUTS / body / "thinned.npz"
 
 
 def main() -> None:
-    """Write the meshes of all bodies."""
+    """Write meshes and quads of all bodies."""
     for body in BODIES:
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, Any] = {"extents": made_extents(body)}
         for name, (vertices, faces) in zip(("outline", "step"), made_templates(body), strict=True):
             arrays |= {f"{name}_vertices": vertices, f"{name}_faces": faces.astype(np.uint16)}
         with atomic_path(_path(body)) as temporary, open(temporary, "wb") as stream:

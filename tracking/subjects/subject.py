@@ -37,7 +37,7 @@ from tracking.quads.template import STEP_VERTICES, Template, bound, coarse_ancho
 from tracking.subjects.body_points import BodyPoints
 from tracking.subjects.mesh_files import raw_mesh
 from tracking.subjects.settled_joints import settled_rows
-from tracking.subjects.shipped_templates import Mesh, shipped_templates
+from tracking.subjects.shipped_templates import Mesh, shipped_extents, shipped_templates
 from tracking.subjects.skeleton import SubjectSkeleton, load_subject_skeleton, save_subject_skeleton
 
 __all__ = [
@@ -107,7 +107,8 @@ def builtin_subject(
     if body not in BODIES:
         raise InputError(f"unknown subject '{body}'; {nearest(body, BODIES)}, or give a folder of `vivarig subject`")
     actor = build_actor(body, lengths=lengths, girth=girth)
-    placed = place_body_rig(actor)
+    own_size = lengths == girth == 1.0
+    placed = place_body_rig(actor, extents=shipped_extents(body) if own_size else None)
     # The shipped prior is one of the skeleton's poses; these quads take it over, whatever the lengths.
     prior = builtin_prior_for(placed.attachment)
     _, points = actor.skeleton.landmarks(placed.pose)
@@ -127,7 +128,7 @@ def builtin_subject(
             reference_coordinates(body, actor.skeleton)[0],
             markers.with_offsets(markers.offsets * actor.length[segments][:, None]),
         ),
-        thin=shipped_templates(body) if lengths == girth == 1.0 else None,
+        thin=shipped_templates(body) if own_size else None,
     )
     joints = settled_rows(subject.cage_rig, placed.attachment, prior, subject.joint_names, subject.joint_binding)
     return replace(subject, joint_binding=joints)

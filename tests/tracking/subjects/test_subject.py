@@ -14,7 +14,7 @@ from skeleton.bodies import BODIES
 from tracking.quads.attachment import carry_quads
 from tracking.quads.body_rig import MARGIN, place_body_rig
 from tracking.quads.cage import build_cage
-from tracking.subjects.shipped_templates import made_templates, shipped_templates
+from tracking.subjects.shipped_templates import made_extents, made_templates, shipped_extents, shipped_templates
 from tracking.subjects.subject import Subject, builtin_subject, load_subject, save_subject, scaled_subject
 
 
@@ -40,6 +40,13 @@ def test_shipped_templates_are_the_thinned_mesh(body: str) -> None:
     for (vertices, faces), (made, made_faces) in zip(shipped_templates(body), made_templates(body), strict=True):
         assert np.array_equal(faces, made_faces)
         assert np.abs(vertices - made).max() < 1e-6 * np.ptp(vertices)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_shipped_quads_are_those_grown_around_the_body(body: str) -> None:
+    """Else make them anew: ``python -m tracking.subjects.shipped_templates``."""
+    made = made_extents(body)
+    np.testing.assert_allclose(shipped_extents(body), made, rtol=0, atol=1e-6 * made.max())
 
 
 def test_quads_attached_at_rest_come_back_in_the_cages_pose() -> None:
