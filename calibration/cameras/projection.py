@@ -393,7 +393,8 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
     NaN where no point of the invertible stretch projects there to 1e-12 of the focal length.
     """
     out = np.full(pixels.shape, np.nan)
-    by_xy, by_k = np.empty((2, 2)), np.empty((2, 14))
+    scratch = np.empty((2, 16))  # as in `project_point_with_jacobian`: the lens is compiled for one kind of array
+    by_xy, by_k = scratch[:, 14:16], scratch[:, :14]
     for i in range(pixels.shape[0]):
         yd = (pixels[i, 1] - row[CY]) / row[FY]
         xd = (pixels[i, 0] - row[CX] - row[SKEW] * yd) / row[FX]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from calibration.foundation.kernel_cache import KernelCache
+from calibration.foundation.kernels.dispatcher import Kernel
 
 __all__ = ["compiled", "compiled_parallel", "prange"]
 
@@ -25,9 +25,7 @@ def _compile(function: F, *, parallel: bool) -> F:
     # A process of one thread, as workers are, shares no loop: plain code is quicker to compile.
     parallel = parallel and numba.config.NUMBA_NUM_THREADS > 1
     options = {"nogil": True, "parallel": parallel, "error_model": "numpy"}
-    dispatcher = numba.njit(**options)(function)
-    dispatcher._cache = KernelCache(function, repr(options))
-    return cast(F, dispatcher)
+    return cast(F, function if numba.config.DISABLE_JIT else Kernel(function, options))
 
 
 def compiled(function: F) -> F:

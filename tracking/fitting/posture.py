@@ -158,7 +158,7 @@ def posture_of(rig: QuadRig, up: Floats | None = None) -> Posture | None:
         names.index("neck" if "neck" in names else "head"),
         names.index("thorax"),
         names.index("lumbar"),
-        rig.rotations,
+        np.array(rig.rotations),  # a copy: arrays that may not be written to are compiled for once more
         vertical,
         tuple(sway),
         np.array(list(sway.values())),

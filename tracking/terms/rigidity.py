@@ -38,8 +38,8 @@ def rigidity_term(
     residual, jacobian = np.zeros((len(pairs), 7)), np.zeros((len(pairs), 7, 12))
     _rigidity(
         pairs,
-        np.ascontiguousarray(rig.centres),
-        np.ascontiguousarray(rig.rotations),
+        np.array(rig.centres),  # copies: arrays that may not be written to are compiled for once more
+        np.array(rig.rotations),
         np.ascontiguousarray(pose.rotations),
         np.ascontiguousarray(pose.centres),
         bend,

@@ -2,7 +2,7 @@
 
 The first run compiles for a minute and more, one stage after the other: while one worker learns the silhouettes, the
 others have nothing to do. One of them then tracks a template that stands still in made-up cameras, and fits its
-skeleton, for nothing but the machine code that this leaves behind (`calibration.foundation.kernel_cache`).
+skeleton, for nothing but the machine code that this leaves behind (`calibration.foundation.kernels`).
 """
 
 from __future__ import annotations

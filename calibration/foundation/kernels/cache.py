@@ -23,6 +23,8 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
+from calibration.foundation.kernels.lean import is_inner
+
 __all__ = ["KernelCache"]
 
 
@@ -71,19 +73,25 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._function = function
         self._options = options
 
-    def _path_and_key(self, signature: Any, codegen: Any) -> tuple[Path, str]:
+    def _path_and_key(self, signature: Any, codegen: Any, *, inner: bool) -> tuple[Path, str]:
         seen: dict[str, str] = {}
         _dependencies(self._function, seen)
         # names and contents, not folders: a moved checkout keeps its cache
         sources = sorted((os.path.basename(place), content) for place, content in seen.items())
         # numba prints a named tuple without its fields: the same types in another order are other numbers
         fields = [getattr(kind, "fields", None) for kind in signature]
-        key = repr((numba.__version__, self._options, signature, fields, codegen.magic_tuple(), sources))
+        key = repr((numba.__version__, self._options, inner, signature, fields, codegen.magic_tuple(), sources))
         digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
         return Path(self._cache_path) / f"{self._impl.filename_base}.{digest}.nbk", key
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        path, key = self._path_and_key(sig, target_context.codegen())
+        # what can be called from Python can be linked too, but not the other way round
+        kinds = (True, False) if is_inner() else (False,)
+        found = (self._load_kind(sig, target_context, inner=inner) for inner in kinds)
+        return next((loaded for loaded in found if loaded is not None), None)
+
+    def _load_kind(self, sig: Any, target_context: Any, *, inner: bool) -> Any:
+        path, key = self._path_and_key(sig, target_context.codegen(), inner=inner)
         try:
             content = path.read_bytes()
         except OSError:
@@ -98,10 +106,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         if not self._impl.check_cachable(data):
             return
         self._impl.locator.ensure_cache_path()
-        path, key = self._path_and_key(sig, data.codegen)
+        path, key = self._path_and_key(sig, data.codegen, inner=is_inner())
         temporary = path.with_suffix(f".{uuid.uuid4().hex[:12]}.tmp")
         try:
-            content = dumps((key, self._impl.reduce(data)))
+            # without the source with its types beside it, which numba keeps to be printed
+            content = dumps((key, self._impl.reduce(data._replace(type_annotation=""))))
             temporary.write_bytes(_digest(content) + content)
             os.replace(temporary, path)
         except OSError:

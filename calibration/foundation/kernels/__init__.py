@@ -1,0 +1,1 @@
+"""How kernels are compiled and kept; `calibration.foundation.compiled` is the door."""
