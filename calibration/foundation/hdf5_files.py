@@ -8,6 +8,7 @@ the library walks them for ever. All are refused here.
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Floats
 from calibration.foundation.damaged_files import reading, require_file
 from calibration.foundation.errors import InputError
 
-__all__ = ["check_string_heaps", "copy_chunks", "create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
+__all__ = ["RowWriter", "check_string_heaps", "copy_chunks", "create_hdf5", "mapped_or_read", "open_hdf5", "words_of"]
 
 _MOST_OBJECTS = 200_000
 _FREE_BYTES = 1 << 26
@@ -231,3 +233,47 @@ def copy_chunks(source: h5py.Dataset, first: int, target: h5py.Dataset, start: i
     for row in range(0, count, rows):
         skipped, content = source.id.read_direct_chunk((first + row, *behind))
         target.id.write_direct_chunk((start + row, *behind), content, skipped)
+
+
+class RowWriter:
+    """Appends rows to an empty dataset that is shuffled and deflated, chunk by chunk; `finish` writes the last one.
+
+    HDF5 looks for repeats in every byte. In shuffled numbers there are runs, and noise without repeats: to look for
+    runs alone takes half the time and a tenth more room. Any program reads either.
+    """
+
+    def __init__(self, data: h5py.Dataset) -> None:
+        whole = data.chunks is not None and data.chunks[1:] == data.shape[1:]
+        if not (whole and data.compression == "gzip" and data.shuffle and len(data) == 0):
+            raise ValueError(f"{data.name}: wanted an empty dataset of whole rows, shuffled and deflated")
+        self._data = data
+        self._held = np.zeros(data.chunks, data.dtype)
+        self.rows = 0
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows (n, ...)."""
+        size, at = len(self._held), 0
+        while at < len(rows):
+            first = self.rows % size
+            count = min(size - first, len(rows) - at)
+            self._held[first : first + count] = rows[at : at + count]
+            self.rows += count
+            at += count
+            if first + count == size:
+                self._write(self.rows - size)
+
+    def finish(self) -> None:
+        """Write what is left of the rows; to be called once."""
+        size = len(self._held)
+        left = self.rows % size
+        if left:
+            self._held[left:] = 0
+            self._write(self.rows - left)
+
+    def _write(self, first: int) -> None:
+        self._data.resize(self.rows, axis=0)
+        held = self._held.reshape(-1)
+        shuffled = held.view(np.uint8).reshape(len(held), -1).T.tobytes()
+        packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+        content = packer.compress(shuffled) + packer.flush()
+        self._data.id.write_direct_chunk((first,) + (0,) * (self._held.ndim - 1), content)

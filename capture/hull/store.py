@@ -25,7 +25,7 @@ import h5py
 import numpy as np
 
 from calibration.foundation.errors import InputError
-from calibration.foundation.hdf5_files import copy_chunks, words_of
+from calibration.foundation.hdf5_files import RowWriter, copy_chunks, words_of
 from calibration.foundation.result_files import create_results, open_results, text_array
 from capture.hull.result import Hull
 
@@ -56,6 +56,7 @@ class HullWriter:
                 compression_opts=1,
                 shuffle=True,
             )
+        self._rows = {key: RowWriter(file[key]) for key in ("vertices", "faces")}
         for key in ("vertex", "face"):
             file.create_dataset(f"{key}_start", (frames + 1,), np.int64)
             file.create_dataset(f"{key}_count", (frames,), np.int64)
@@ -71,12 +72,10 @@ class HullWriter:
             ("vertices", "vertex", [hull.vertices.astype(np.float32) for hull in hulls]),
             ("faces", "face", [hull.faces for hull in hulls]),
         ):
-            data = file[key]
-            before = len(data)
             counts = [len(part) for part in parts]
-            ends = before + np.cumsum(counts)
-            data.resize(int(ends[-1]), axis=0)
-            data[before:] = np.concatenate(parts)
+            ends = self._rows[key].rows + np.cumsum(counts)
+            for part in parts:
+                self._rows[key].append(part)
             file[f"{one}_start"][first + 1 : first + 1 + len(parts)] = ends
             file[f"{one}_count"][first : first + len(parts)] = counts
         rows = slice(first, first + len(hulls))
@@ -85,8 +84,16 @@ class HullWriter:
         file["agreement"][rows] = np.array([hull.agreement for hull in hulls])
         file["flags"][rows] = [hull.flags for hull in hulls]
 
+    def finish(self) -> None:
+        """Write what is held back of what was appended."""
+        for rows in self._rows.values():
+            rows.finish()
+
     def copy(self, first: int, path: Path | str) -> int:
-        """Append all hulls of another file as frames ``first`` on, unread; return how many."""
+        """Append all hulls of another file as frames ``first`` on, unread; return how many.
+
+        A file is either written or put together so, not both.
+        """
         file = self._file
         with open_results(path, stage=STAGE, look=False) as part:
             frames = len(part["volume"])
@@ -109,7 +116,9 @@ def create_hulls(
 ) -> Iterator[HullWriter]:
     """Yield a writer of ``hull.h5``."""
     with create_results(path, stage=STAGE, parameters=parameters) as file:
-        yield HullWriter(file, names, frames)
+        writer = HullWriter(file, names, frames)
+        yield writer
+        writer.finish()
 
 
 def read_hull(path: Path | str, frame: int) -> Hull:

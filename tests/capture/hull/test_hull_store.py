@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
+from calibration.foundation.hdf5_files import RowWriter
 from capture.hull.result import Hull
 from capture.hull.store import create_hulls, keep_parts, read_hulls
 
@@ -93,3 +94,19 @@ def test_a_list_of_parts_leads_nowhere_else(tmp_path: Path) -> None:
         file["part_first"][1] = 9
     with pytest.raises(InputError, match="'part_first' points outside"):
         next(read_hulls(path))
+
+
+def test_rows_are_what_any_program_reads(tmp_path: Path, rng: np.random.Generator) -> None:
+    rows = rng.normal(size=(53, 3)).astype(np.float32)
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        data = file.create_dataset(
+            "rows", (0, 3), np.float32, maxshape=(None, 3), chunks=(16, 3), compression="gzip", shuffle=True
+        )
+        writer = RowWriter(data)
+        for first, stop in ((0, 5), (5, 5), (5, 16), (16, 50), (50, 53)):  # within a chunk, to its end, over several
+            writer.append(rows[first:stop])
+        writer.finish()
+        with pytest.raises(ValueError, match="empty dataset"):
+            RowWriter(data)
+    with h5py.File(tmp_path / "rows.h5") as file:
+        np.testing.assert_array_equal(file["rows"][()], rows)
