@@ -49,7 +49,10 @@ PALE_SCALE = 0.5
 """Share of the robust scale for a pale part beyond the silhouette (`pale_vertices`)."""
 WARM_EVERY = 2
 """Of the observed samples, one of so many is paired in coarse steps of a warm fit, and in its last ones where outlines
-lie close: all are when all frames are stepped together."""
+lie close: all are when all frames are stepped together, unless there are many cameras."""
+ENOUGH = 1000
+"""Samples of the model's outlines in all views together that a step of all frames takes: where there are more (more
+than six cameras), each view gives as many as in the last steps of a warm fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,7 @@ class FrameEnergy:
         self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
         self._warm = replace(self._coarse, every=WARM_EVERY)
         self._near = replace(self._fine, samples=self.settings.coarse_samples, every=WARM_EVERY)
+        self._joint = self._near if len(sizes) * self.settings.samples > ENOUGH else self._fine
         self._deformed: WeakKeyDictionary[QuadPose, Floats] = WeakKeyDictionary()
         self.unit = body_unit(template)
         self.pairs = fit_pair_prior(

@@ -275,7 +275,7 @@ class FrameSolver(FrameEnergy):
             The energy, and the fit described by it.
         """
         packed = self._fine.matcher.pack(observation)
-        at = self._evaluate(self._fine, packed, fit.pose, fit.latent, self.settings.robust[-1])
+        at = self._evaluate(self._joint, packed, fit.pose, fit.latent, self.settings.robust[-1])
         hessian = at.system.hessian.copy()
         hessian[np.arange(len(hessian)), np.arange(len(hessian))] += self._damping(hessian)
         curvature = self._curvature(at)

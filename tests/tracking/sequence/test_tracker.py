@@ -36,6 +36,7 @@ from tracking.terms.energy import System, prior_term
 from tracking.terms.pair_prior import fit_pair_prior
 from tracking.terms.rigidity import rigidity_term
 from tracking.terms.silhouette import OutlineMatcher
+from tracking.terms.texture import FrameMarks
 
 
 def rig() -> Rig:
@@ -486,3 +487,22 @@ def test_a_glance_takes_one_step_where_it_is_short_and_does_not_do_where_outline
     assert near is not None and error_mm(near.pose, truth) < 3.0
     one.settings = replace(one.settings, contour_sigma=0.01)  # nothing lies as close as that
     assert one.glance(look, further.pose, further.latent) is None
+
+
+def test_many_cameras_give_fewer_samples_each_to_the_step_of_all_frames_and_the_same_curvature() -> None:
+    cage_rig, template = worm()
+    truth = placed(bent(0.25, 0.1), 0.4, (20.0, 10.0, 0.0))
+    few, look = solver(), seen(truth)
+    cameras = rig()
+    twice = Observation((*look.views, *look.views))
+    sizes = [camera.size for camera in cameras]
+    many = FrameSolver(cage_rig, template, np.tile(cameras.packed(), (2, 1)), 2 * sizes, prior())
+    assert few._joint is few._fine and many._joint is many._near
+    no_marks = np.zeros(0, np.int64)
+    marks = FrameMarks(
+        np.zeros((0, template.binding.shape[1]), np.float32), no_marks, np.zeros((0, 2)), no_marks, no_marks
+    )
+    fit = few.fit(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2), latent_steps=False, warm=True)
+    told = np.trace(many.block(twice, fit, marks, None)[1].hessian)
+    many._joint = many._fine
+    np.testing.assert_allclose(told, np.trace(many.block(twice, fit, marks, None)[1].hessian), rtol=0.05)
