@@ -166,8 +166,13 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
     if not any(chosen):
         return scene, np.array(chosen)
     holes: list[Holes | None] = [None] * len(views.masks)
+
+    def elsewhere(index: int) -> Bools | None:
+        doubt = views.doubts[index]
+        return doubt.beyond & ~views.masks[index] if chosen[index] and doubt is not None else None
+
     for _ in range(_CONFIRMED):
-        seen = confirmed(views.masks, views.rig, known.floor, views.side, scene)
+        seen = confirmed(views.masks, views.rig, known.floor, views.side, scene, elsewhere)
         lost = 0.0
         for index, (model, mask, cut) in enumerate(zip(known.models, seen, chosen, strict=True)):
             if cut and isinstance(model, CameraModel):

@@ -8,7 +8,7 @@ along both axes, and for more, up to every second, where those around it differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,8 @@ SLACK = 0.002
 _MANY = 4
 #: A silhouette of which less is confirmed is left as it is: it, or the others, must be wrong altogether.
 _LEAST = 0.3
+#: Unless this share of what the others have evidently differs elsewhere in its image: a door was opened, and is larger.
+_ELSEWHERE = 0.5
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,18 @@ def larger_by(share: float, masks: Sequence[Bools], side: int | None) -> int:
 
 
 def confirmed(
-    masks: Sequence[Bools], rig: Rig, floor: Floor | None, side: int | None = None, scene: Scene | None = None
+    masks: Sequence[Bools],
+    rig: Rig,
+    floor: Floor | None,
+    side: int | None = None,
+    scene: Scene | None = None,
+    elsewhere: Callable[[int], Bools | None] | None = None,
 ) -> list[Bools]:
     """Return the silhouettes (H, W) of one frame with what the other views do not confirm taken out.
 
     ``side``: longer side of the images, px, where masks and rig are of parts of them. ``scene``: of silhouettes that
-    hold these; None: found here.
+    hold these; None: found here. ``elsewhere``: says what else (H, W) evidently differs in a view, of which
+    the subject is if nothing of its silhouette is confirmed.
     """
     heights = (-np.inf, np.inf) if floor is None else (floor.height, floor.up * np.inf)
     sights = Sights(masks, scene or Scene.of(masks, rig), larger_by(SLACK, masks, side))
@@ -112,9 +120,28 @@ def confirmed(
         return kept
     for place, index in enumerate(sights.used):
         mask, share = sights.seen(place, masks[int(index)], heights, may_be_wrong(rig))
+        other = elsewhere(int(index)) if share < _LEAST and elsewhere is not None else None
         if share >= _LEAST:
             kept[int(index)] = mask
+        elif other is not None and other.any():
+            there = [other if view == index else one for view, one in enumerate(masks)]
+            kept[int(index)] = _as_others_have(int(index), there, rig, heights, side)
+            if not kept[int(index)].any():
+                kept[int(index)] = masks[int(index)]
     return kept
+
+
+def _as_others_have(
+    index: int, masks: Sequence[Bools], rig: Rig, heights: tuple[float, float], side: int | None
+) -> Bools:
+    """Return the part of a view's mask (H, W) where all others have the subject; nothing if it has too little of it."""
+    sights = Sights(masks, Scene.of(masks, rig), larger_by(SLACK, masks, side))
+    place = np.flatnonzero(sights.used == index)
+    if len(place) == 0 or len(sights.used) < 3:
+        return np.zeros_like(masks[index])
+    whole = sights.seen(int(place[0]), np.ones_like(masks[index]), heights, 0)[0]
+    found = masks[index] & whole
+    return found if np.count_nonzero(found) > _ELSEWHERE * np.count_nonzero(whole) else np.zeros_like(found)
 
 
 def _grid(mask: Bools) -> tuple[Bools, tuple[int, int]]:

@@ -355,3 +355,17 @@ def test_marks_on_the_floor_are_looked_for_once() -> None:
     found, bare = floor_of(frames, RIG, plain, marks), floor_of(frames, RIG, plain)
     assert found is not None and bare is not None and marks == [2.0]
     assert found.height == pytest.approx(2.0, abs=1.0) and bare.height < 0.0
+
+
+def test_the_subject_is_found_elsewhere_where_a_door_was_taken_for_it() -> None:
+    whole = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+    door = np.zeros_like(whole[0])
+    door[:, :20] = True
+    masks = [door, *whole[1:]]
+    assert (confirmed(masks, RIG, None)[0] == door).all()  # it, or the others, must be wrong altogether
+    speck = np.zeros_like(door)
+    speck[tuple(np.argwhere(whole[0])[0])] = True
+    for differs, expected in ((whole[0], whole[0]), (whole[0] & ~np.roll(whole[0], 3), door), (speck, door)):
+        found = confirmed(masks, RIG, None, elsewhere=lambda index, differs=differs: differs if index == 0 else None)
+        assert (found[0] == expected).mean() > 0.999
+        assert all((new & ~old).sum() == 0 for new, old in zip(found[1:], masks[1:], strict=True))
