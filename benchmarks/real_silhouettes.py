@@ -30,7 +30,7 @@ from benchmarks.measuring.broken_masks import broken
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.silhouettes import cage_scores
 from calibration.cameras.rig import save_rig
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 from capture.recordings.masks import read_masks
 from capture.recordings.recording import Recording, load_recording, save_recording
 from capture.recordings.video import read_frames

@@ -26,7 +26,7 @@ from calibration.cameras.camera import LensCamera
 from calibration.cameras.lens import PinholeLens
 from calibration.cameras.rig import Rig, save_rig
 from calibration.geometry.transforms import RigidTransform
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 from capture.hull import mesh_silhouette, overlap
 from capture.recordings.masks import MaskFlag, read_masks
 from capture.recordings.recording import Footage, Recording, load_recording, save_recording

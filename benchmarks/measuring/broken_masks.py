@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import cv2
 import numpy as np
 
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 
 __all__ = ["broken"]
 

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from calibration.foundation.arrays import Bools, Bytes, Singles
+from capture.discs import disc
 
-__all__ = ["AppearanceModel", "Surroundings", "disc", "look_tables", "looks", "sitting_place"]
+__all__ = ["AppearanceModel", "Surroundings", "look_tables", "looks", "sitting_place"]
 
 _WINDOW = 7
 _BINS = 16
@@ -99,11 +100,6 @@ class AppearanceModel:
 def grey_of(image: Bytes) -> Bytes:
     """Return (H, W) one channel of an image."""
     return image if image.ndim == 2 else np.asarray(image[:, :, 1])
-
-
-def disc(radius: int) -> Bytes:
-    """Return a disc for growing and shrinking masks by ``radius`` px."""
-    return np.asarray(cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1)))
 
 
 def looks(grey: Bytes, change: Bytes) -> NDArray[np.int32]:

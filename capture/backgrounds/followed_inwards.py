@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import Background, NoiseCurve
 from capture.backgrounds.uncovered import Ground, filled, near_unknown, spread_at, variation_of
+from capture.discs import disc
 
 __all__ = ["Modes", "brightest_modes", "ground_of", "temporal_modes"]
 

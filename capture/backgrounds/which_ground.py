@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Singles
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import NoiseCurve
+from capture.discs import disc
 
 __all__ = ["better_places"]
 

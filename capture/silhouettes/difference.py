@@ -20,9 +20,9 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.errors import InputError
 from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 from capture.backgrounds.evidence import Evidence, ShadeRule, Window
+from capture.discs import disc
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.edges.hats import blurred
 from capture.silhouettes.lively_places import lively_places, measure_around

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import SCALE
 from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
+from capture.discs import disc
 from capture.mask_boxes import box_of
 from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels

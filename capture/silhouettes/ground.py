@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bytes
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import NoiseCurve
 from capture.backgrounds.followed_inwards import brightest_modes, ground_of, temporal_modes
 from capture.backgrounds.ground_labels import cell_looks, cells_of, labelled_ground, steady_outside, tolerance_of
 from capture.backgrounds.uncovered import Ground, ground_over
 from capture.backgrounds.which_ground import better_places
+from capture.discs import disc
 from capture.silhouettes.cleanup import Cleaning, silhouette_of
 from capture.silhouettes.difference import PlateModel
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from calibration.cameras.image_changes import cropped
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats
-from capture.backgrounds.appearance import disc
 from capture.backgrounds.background import Background
+from capture.discs import disc
 from capture.mask_boxes import box_of
 from capture.recordings.masks import MaskFlag
 from capture.silhouettes.cleanup import Holes, clean_mask_and_holes, holes_of

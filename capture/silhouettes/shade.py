@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
-import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Singles
-from capture.backgrounds.appearance import disc
+from capture.discs import grown
 from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.difference import PlateModel
@@ -78,7 +77,7 @@ def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Boo
     for image, mask in zip(images, masks, strict=False):
         step = max(1, round(max(mask.shape) / _LOOKED_AT))
         away, ratio, hue = plate.shade_measures(image, step)
-        clear = cv2.dilate(mask.view(np.uint8), disc(max(3, round(_CLEAR * max(mask.shape))))) == 0
+        clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
         darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
         found.append(hue[darker & clear[::step, ::step]])
     values = np.concatenate(found)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Singles
-from capture.backgrounds.appearance import AppearanceModel, Surroundings, disc, grey_of, look_tables, looks
+from capture.backgrounds.appearance import AppearanceModel, Surroundings, grey_of, look_tables, looks
+from capture.discs import disc, grown
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.edges.graph_cut import least_cut
@@ -79,7 +80,7 @@ def others_bound(masks: Sequence[Bools], rig: Rig, index: int) -> Bools | None:
     others = np.ones(len(masks), dtype=bool)
     others[index] = False
     # Their edges are uncertain too: pixels of theirs, which are more or fewer of this view's.
-    loose = [_grown(mask, round(SITTING_MARGIN * max(mask.shape))) for mask in masks]
+    loose = [grown(mask, round(SITTING_MARGIN * max(mask.shape))) for mask in masks]
     hull = implicit_hull(loose, rig, views=others, sharp=False, score=False)
     if hull.is_empty:
         return None
@@ -93,7 +94,7 @@ def support(bound: Bools | None) -> Singles | None:
         return None
     drawn = bound.view(np.uint8)
     inside = cv2.erode(drawn, disc(_FOR_PX)).astype(np.float32)
-    outside = 1.0 - cv2.dilate(drawn, disc(_AGAINST_PX)).astype(np.float32)
+    outside = 1.0 - grown(bound, _AGAINST_PX).astype(np.float32)
     return np.asarray(cv2.GaussianBlur(_FOR * inside - _AGAINST * outside, (0, 0), 1.5), dtype=np.float32)
 
 
@@ -126,21 +127,17 @@ class _Learner:
         """Set the next regions: the masks (H, W) with some doubt around, as far as the others' bounds (H, W) go."""
         doubt = max(_LEAST_DOUBT_PX, round(_DOUBT * max(self.shape)))
         for number, (mask, bound) in enumerate(zip(masks, bounds, strict=True)):
-            region = _grown(mask[self.place.window], doubt)
+            region = grown(mask[self.place.window], doubt)
             if bound is not None:
-                bounded = region & _grown(bound[self.place.window], doubt)
+                bounded = region & grown(bound[self.place.window], doubt)
                 region = bounded if bounded.any() else region
-            wide = _grown(region, round(_RING * doubt))
+            wide = grown(region, round(_RING * doubt))
             self.regions[number], self.near[number] = region, self.place.around & wide & ~region
-
-
-def _grown(mask: Bools, radius: int) -> Bools:
-    return np.asarray(cv2.dilate(np.ascontiguousarray(mask).view(np.uint8), disc(radius))).view(np.bool_)
 
 
 def _learner(images: Sequence[Bytes], place: Surroundings) -> _Learner:
     greys = [np.ascontiguousarray(grey_of(image)[place.window]) for image in images]
-    margin = cv2.dilate(place.lively.view(np.uint8), disc(15)).view(np.bool_)
+    margin = grown(place.lively, 15)
     count = len(greys)
     shape = (images[0].shape[0], images[0].shape[1])
     codes = [looks(grey, place.change) for grey in greys]

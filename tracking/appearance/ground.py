@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 
 __all__ = ["extent", "ground_of", "grown"]
 

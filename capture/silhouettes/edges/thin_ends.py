@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 
 __all__ = ["follow_thin_end"]
 

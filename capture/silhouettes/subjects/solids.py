@@ -22,7 +22,7 @@ from scipy.spatial import cKDTree
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
-from capture.backgrounds.appearance import disc
+from capture.discs import disc
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.hull.marching import enclosed_volume
