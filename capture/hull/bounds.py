@@ -140,41 +140,62 @@ def _pyramid(rays: Floats, seen: Bools, origin: Floats, margin: float) -> Floats
 
     Each frame of a recording asks this of all views, twice.
     """
+    # number by number: expressions of arrays take numba ten times as long
     forward, right, down = np.zeros(3), np.empty(3), np.empty(3)
+    seen_all = True
     for n in range(len(rays)):
         if seen[n]:
-            forward += rays[n]
-    forward /= np.sqrt((forward * forward).sum())
+            for i in range(3):
+                forward[i] += rays[n, i]
+        else:
+            seen_all = False
+    _to_unit(forward)
     least = np.inf
     for n in range(len(rays)):
         if seen[n]:
-            least = min(least, (rays[n] * forward).sum())
-    if not seen.all() or least < 0.1:
-        planes = np.empty((1, 4))
-        planes[0, :3] = -forward
-        planes[0, 3] = (forward * origin).sum()
+            least = min(least, _dot(rays[n], forward))
+    planes = np.empty((5 if seen_all and least >= 0.1 else 1, 4))
+    for i in range(3):
+        planes[0, i] = -forward[i]
+    if len(planes) == 1:
+        planes[0, 3] = _dot(forward, origin)
         return planes
-    right[:] = rays[3] - rays[7]
-    right -= (right * forward).sum() * forward
-    right /= np.sqrt((right * right).sum())
+    for i in range(3):
+        right[i] = rays[3, i] - rays[7, i]
+    aside = _dot(right, forward)
+    for i in range(3):
+        right[i] -= aside * forward[i]
+    _to_unit(right)
     down[0] = forward[1] * right[2] - forward[2] * right[1]
     down[1] = forward[2] * right[0] - forward[0] * right[2]
     down[2] = forward[0] * right[1] - forward[1] * right[0]
-    planes = np.empty((5, 4))
-    planes[0, :3] = -forward
     for k in range(2):
         axis = right if k == 0 else down
         low, high = np.inf, -np.inf
         for n in range(len(rays)):
-            tangent = (rays[n] * axis).sum() / (rays[n] * forward).sum()
+            tangent = _dot(rays[n], axis) / _dot(rays[n], forward)
             low, high = min(low, tangent), max(high, tangent)
         grow = margin * (high - low)
-        planes[1 + 2 * k, :3] = axis - (high + grow) * forward
-        planes[2 + 2 * k, :3] = (low - grow) * forward - axis
+        for i in range(3):
+            planes[1 + 2 * k, i] = axis[i] - (high + grow) * forward[i]
+            planes[2 + 2 * k, i] = (low - grow) * forward[i] - axis[i]
     for k in range(5):
-        planes[k, :3] /= np.sqrt((planes[k, :3] * planes[k, :3]).sum())
-        planes[k, 3] = -(planes[k, :3] * origin).sum()
+        _to_unit(planes[k])
+        planes[k, 3] = -_dot(planes[k], origin)
     return planes
+
+
+@compiled
+def _dot(a: Floats, b: Floats) -> float:
+    return float(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+
+
+@compiled
+def _to_unit(vector: Floats) -> None:
+    """Give the first three numbers the length one."""
+    length = np.sqrt(_dot(vector, vector))
+    for i in range(3):
+        vector[i] /= length
 
 
 def bounding_box(

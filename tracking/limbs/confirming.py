@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.cameras.camera_row import CENTRE
+from calibration.cameras.camera_row import CENTRE_X
 from calibration.cameras.projection import project_point, project_point_with_jacobian
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
@@ -153,25 +153,38 @@ def _met(
     found = np.zeros(len(pixels), np.bool_)
     jacobian, scratch = np.zeros((2, 3)), np.zeros((2, 16))
     at, way = np.zeros(3), np.zeros(3)
-    reach = 0.5 * np.sqrt(np.sum((box[1] - box[0]) ** 2))
+    # number by number: expressions of arrays take numba ten times as long
+    reach = 0.0
+    for i in range(3):
+        reach += (box[1, i] - box[0, i]) ** 2
+    reach = 0.5 * np.sqrt(reach)
     steps = int(reach / tolerance) + 1
     for k in range(len(pixels)):
-        at[:] = 0.5 * (box[0] + box[1])
+        for i in range(3):
+            at[i] = 0.5 * (box[0, i] + box[1, i])
         for _ in range(ROUNDS):
             u, v = project_point_with_jacobian(cameras[view], at[0], at[1], at[2], jacobian, scratch)
             du, dv = pixels[k, 0] - u, pixels[k, 1] - v
-            a = np.sum(jacobian[0] * jacobian[0])
-            b = np.sum(jacobian[0] * jacobian[1])
-            d = np.sum(jacobian[1] * jacobian[1])
+            a, b, d = 0.0, 0.0, 0.0
+            for i in range(3):
+                a += jacobian[0, i] * jacobian[0, i]
+                b += jacobian[0, i] * jacobian[1, i]
+                d += jacobian[1, i] * jacobian[1, i]
             scale = a * d - b * b
             if not (np.isfinite(du + dv) and scale > 0.0):
-                at[:] = np.nan
+                at[0] = np.nan
                 break
-            at += (jacobian[0] * (d * du - b * dv) + jacobian[1] * (a * dv - b * du)) / scale
+            for i in range(3):
+                at[i] += (jacobian[0, i] * (d * du - b * dv) + jacobian[1, i] * (a * dv - b * du)) / scale
         if not np.isfinite(at[0]):
             continue
-        way[:] = at - cameras[view, CENTRE]
-        way /= np.sqrt(np.sum(way**2))
+        length = 0.0
+        for i in range(3):
+            way[i] = at[i] - cameras[view, CENTRE_X + i]
+            length += way[i] ** 2
+        length = np.sqrt(length)
+        for i in range(3):
+            way[i] /= length
         for step in range(-steps, steps + 1):
             far = tolerance * step
             x, y, z = at[0] + far * way[0], at[1] + far * way[1], at[2] + far * way[2]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from llvmlite.binding import ffi
@@ -175,10 +176,9 @@ def _serialise(before: Callable[..., Any], self: Any) -> Any:
     return self.serialize_using_bitcode() if getattr(self, "_waits", None) is not None else before(self)
 
 
-def _defaults(kind: type[Any], known: dict[type, dict[str, Any]] = {}) -> dict[str, Any]:  # noqa: B006
-    if kind not in known:
-        known[kind] = {name: option.default for name, option in kind.options.items()}
-    return known[kind]
+@cache
+def _defaults(kind: type[Any]) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
 
 
 # The options of the compiler are part of the key under which numba looks up each function of its own, some hundred
