@@ -312,7 +312,9 @@ class FrameSolver(FrameEnergy):
         first = index if warm else -1
         while index < len(scales):
             close = warm and last is not None and last.residual < self.settings.contour_sigma * self.unit
-            coarse, fine = self._warm if warm else self._coarse, self._near if close else self._fine
+            # Half the samples hold a rodent as well on the way: all frames are stepped with all of them in the end.
+            near = close or (warm and self.posture is not None)
+            coarse, fine = self._warm if warm else self._coarse, self._near if near else self._fine
             level = fine if scales[index] == scales[-1] else coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
             pose, latent, steps = self._local_step(last, pose, latent, expected)

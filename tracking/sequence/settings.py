@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 __all__ = ["TrackerSettings"]
 
@@ -45,3 +48,13 @@ class TrackerSettings:
     sure: float = 0.02
     again: tuple[float, ...] = (0.15, 0.85, 0.5)
     restarts: bool = True
+
+    def as_found(self, agreement: Sequence[float]) -> TrackerSettings:
+        """Return settings for a recording in some frames of which the subject was looked for and overlaps so much.
+
+        A start that overlaps as much as these convinces, though silhouettes that err keep it below what is believed
+        of any recording.
+        """
+        if not len(agreement):
+            return self
+        return replace(self, believed=min(self.believed, float(np.median(agreement)) - self.restart))

@@ -71,7 +71,6 @@ def work(job: Job, phase: str, span: Span) -> None:
 
 def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> None:
     """Track one part; where its silhouettes are drawn again by that, track it on those."""
-    options = job.options(TrackOptions)
     wide = _wide(job, span)
     rig = rig_of(job)
     prepared: Prepared = job.prepared("track")
@@ -87,7 +86,7 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
         if start is None:
             return  # nothing to track here: the part leaves no file
         subject, solver = part_solver(job, rig)
-        tracker = _tracker(options, solver, rig)
+        tracker = _tracker(job, solver, rig)
         course, lead = _followed(job, tracker, look, wide, start, passes[0])
         if outlines is None:
             track = _finished(job, tracker, course, look, masks, wide)
@@ -191,7 +190,7 @@ def _mend(job: Job, span: Span) -> None:
             look = _looks(job, masks, rig)
             if not _worth_it(here, solver, look, frame, 1 if other < index else -1, guess):
                 continue
-            track = _tracker(job.options(TrackOptions), solver, rig).track(
+            track = _tracker(job, solver, rig).track(
                 lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
                 len(wide),
                 start=frame - wide.first,
@@ -291,8 +290,10 @@ def _with_feet(job: Job, track: Track, masks: Masks, solver: FrameSolver, rig: R
     return track if known is None else with_feet(track, known, cameras_of(job, rig), masks, solver, rig, span)
 
 
-def _tracker(options: TrackOptions, solver: FrameSolver, rig: Rig) -> Tracker:
-    return Tracker(solver, rig, settings=TrackerSettings(smooth_sweeps=options.smooth))
+def _tracker(job: Job, solver: FrameSolver, rig: Rig) -> Tracker:
+    found = [one.agreement for one in job.prepared("track").found]
+    settings = TrackerSettings(smooth_sweeps=job.options(TrackOptions).smooth).as_found(found)
+    return Tracker(solver, rig, settings=settings)
 
 
 def _write(job: Job, path: Path, track: Track, subject: Subject, solver: FrameSolver) -> None:

@@ -189,6 +189,13 @@ def test_a_wrong_guess_is_doubted_and_the_subject_looked_for() -> None:
         assert error_mm(QuadPose(track.rotations[frame], track.centres[frame]), truth[frame]) < 10.0
 
 
+def test_a_start_convinces_that_overlaps_as_much_as_where_the_subject_was_found() -> None:
+    usual = TrackerSettings()
+    assert usual.as_found([]) == usual and usual.as_found([0.97, 0.95, 0.96]) == usual
+    less = usual.as_found([0.80, 0.86, 0.84])
+    assert less.believed == pytest.approx(0.84 - usual.restart) and less.restart == usual.restart
+
+
 def test_a_start_that_was_ambiguous_with_another_body_is_looked_for_again() -> None:
     truth = placed(bent(0.3, 0.1), 0.4, (10.0, -20.0, 0.0))
     tracker = Tracker(solver(), rig())
@@ -446,6 +453,17 @@ def test_a_frame_is_tried_again_from_a_neighbours_fit_once() -> None:
     assert tried == [(2, 1), (3, 2), (3, 4), (2, 3)]
 
 
+class Upright:
+    """A posture that costs nothing."""
+
+    def add_to(self, *_: Any) -> None:
+        """Add nothing."""
+
+    def of(self, _: Any) -> float:
+        """No strain."""
+        return 0.0
+
+
 @pytest.mark.parametrize("close", [True, False])
 def test_a_fit_from_the_frame_beside_takes_fewer_samples_and_steps_where_outlines_lie_close(close: bool) -> None:
     truth = placed(bent(0.25, 0.1), 0.4, (20.0, 10.0, 0.0))
@@ -462,6 +480,10 @@ def test_a_fit_from_the_frame_beside_takes_fewer_samples_and_steps_where_outline
     one._evaluate = watched  # type: ignore[method-assign]
     fit = one.fit(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2), latent_steps=False, warm=True)
     assert levels[0] is one._warm and levels[-1] is (one._near if close else one._fine)
+    if not close:  # a rodent takes fewer samples all the same, and is fitted on until it stays
+        one.posture = Upright()  # type: ignore[assignment]
+        one.fit(look, placed(truth, 0.01, (3.0, 0.0, 0.0)), np.zeros(2), latent_steps=False, warm=True)
+        assert levels[-1] is one._near
     assert not close or error_mm(fit.pose, truth) < 3.0
 
 
