@@ -23,7 +23,7 @@ from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
-from calibration.foundation.kernels.lean import is_inner
+from calibration.foundation.kernels.compiling import is_inner
 
 __all__ = ["KernelCache"]
 

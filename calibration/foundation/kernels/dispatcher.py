@@ -11,7 +11,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
 from calibration.foundation.kernels.cache import KernelCache
-from calibration.foundation.kernels.lean import OURS, is_inner, lean
+from calibration.foundation.kernels.compiling import OURS, is_inner, quickly
 
 __all__ = ["Kernel"]
 
@@ -46,7 +46,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for the given types, or return what is there for them."""
         kinds = tuple(normalize_signature(sig)[0])
-        with global_compiler_lock, lean():
+        with global_compiler_lock, quickly():
             if kinds in self._linked_only and not is_inner():
                 self._linked_only.remove(kinds)
                 del self.overloads[kinds]

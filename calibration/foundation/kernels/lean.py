@@ -26,17 +26,15 @@ from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.extending import overload
 from numba.np import arrayobj
 
-__all__ = ["OURS", "is_inner", "lean"]
+from calibration.foundation.kernels.compiling import OURS
+
+__all__ = ["lean"]
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """How numba names the place of a function's Python constants."""
 
 
 _NO_VARIABLES = frozenset({str, int, float, bool, type(None), ir.Loc})
-
-
-OURS: set[Callable[..., Any]] = set()
-"""Functions of which a `Kernel` keeps in mind whether they can be called from Python."""
 
 
 class _Depth:
@@ -73,11 +71,6 @@ def _complain(source: Any, target: Any) -> Callable[..., None]:
         raise ValueError("cannot assign slice from input of different size")
 
     return raised
-
-
-def is_inner() -> bool:
-    """Return whether what is asked for now is asked for by a function that is being compiled."""
-    return len(ConfigStack()) > 0
 
 
 def _is_part() -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -140,3 +142,18 @@ def test_functions_that_others_compile_are_numbas_own(kernels: ModuleType) -> No
     first_class = numba.njit(lambda function, value: function(value))
     square = numba.njit("float64(float64)")(lambda value: value * value)
     assert first_class(square, 3.0) == 9.0
+
+
+def test_a_numba_that_the_hooks_do_not_know_compiles_as_it_does(tmp_path: Path) -> None:
+    (tmp_path / "lean_kernels.py").write_text(SOURCE, encoding="utf-8")
+    said = """
+import sys, numba
+numba.__version__ = "0.61.2"
+import numpy as np
+import lean_kernels as k
+assert k.twice_and_thrice(np.ones(3)).tolist() == [5.0, 5.0, 5.0]
+assert k.scaled(np.ones(2), 4).tolist() == [4.0, 4.0]
+assert "calibration.foundation.kernels.lean" not in sys.modules
+"""
+    paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    subprocess.run([sys.executable, "-c", said], check=True, env={**os.environ, "PYTHONPATH": paths})
