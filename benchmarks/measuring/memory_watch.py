@@ -12,6 +12,11 @@ from pathlib import Path
 __all__ = ["MemoryWatch", "watch_memory"]
 
 
+_PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
+_GROWN = 1.01
+"""The exact figure is asked for again when the resident pages are more than before by this factor."""
+
+
 class MemoryWatch:
     """The highest sum seen so far, ``peak_mb``: each process's own pages, and its share of pages it shares (PSS).
 
@@ -20,6 +25,12 @@ class MemoryWatch:
 
     peak_mb = 0.0
     cpu_s = 0.0
+
+
+def _rss_mb(process: int) -> float:
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * _PAGE_MB
+    return 0.0
 
 
 def _pss_mb(process: int) -> float:
@@ -34,13 +45,23 @@ def _pss_mb(process: int) -> float:
 def watch_memory(
     processes: Callable[[], list[int]], every_s: float = 0.25, *, own: bool = True
 ) -> Iterator[MemoryWatch]:
-    """Watch this process (``own``) and those that ``processes`` names while the block runs (Linux)."""
+    """Watch this process (``own``) and those that ``processes`` names while the block runs (Linux).
+
+    A process's share of what it shares is told by a walk through all its pages, which it waits for: a tenth of a core
+    in a run of three processes, four times a second. So it is asked for only when the resident pages of all, which
+    the kernel counts anyway, are more than ever before.
+    """
     watch, over = MemoryWatch(), threading.Event()
     always = [os.getpid()] if own else []
 
     def look() -> None:
+        most = 0.0
         while not over.wait(every_s):
-            watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in [*always, *processes()]))
+            watched = [*always, *processes()]
+            resident = sum(_rss_mb(one) for one in watched)
+            if resident > _GROWN * most:
+                most = resident
+                watch.peak_mb = max(watch.peak_mb, sum(_pss_mb(one) for one in watched))
             watch.cpu_s = time.thread_time()
 
     thread = threading.Thread(target=look, daemon=True)
