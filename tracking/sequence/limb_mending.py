@@ -42,10 +42,6 @@ LONGEST_WAIT = 15
 SELDOM = 8
 """Frames from one whose limbs are looked at on the way to the next, where nothing is near what makes a limb looked for.
 They are judged more often in the end (`tracking.sequence.calm_frames`)."""
-ROUGHER = 2.0**0.5
-"""Times the residual of the whole outline from which on that of a rodent's limb speaks against it, where that is more
-than the limit: outlines of a real mouse lie 18 thousandths off all along, and with the limit alone (18) each limb that
-is as it should be was looked for in half of the frames."""
 WORSE = 1.5
 """Times as badly explained as after a search in vain: then a limb is looked for at once."""
 
@@ -337,8 +333,7 @@ class LimbMender:
     def _badness(self, observation: Observation, fit: FrameFit) -> Floats:
         """(L,) how badly each limb is explained, by area or by its outline; the trunk is not looked for."""
         seen = self._seen(observation, fit)
-        usual = 0.0 if self._head is None else ROUGHER * float(np.nan_to_num(fit.residual))
-        rough = seen.residual / max(self._rough * self.evidence.solver.unit, usual)
+        rough = seen.residual / (self._rough * self.evidence.solver.unit)
         bad = np.maximum(self._sight(observation, fit).bad, self._doubt * np.nan_to_num(rough))
         points = self.evidence.solver.points
         if points is not None:

@@ -92,21 +92,3 @@ def test_a_sketch_that_is_far_worse_is_not_finished(monkeypatch: pytest.MonkeyPa
     mended = mender._found(look, wrong, tail, [right.pose])
     assert mended is not wrong and len(finished) == 1
     assert mender._value(look, mended, tail) > mender._value(look, wrong, tail)
-
-
-def test_a_rodents_limb_that_is_no_rougher_than_the_rest_is_not_looked_for() -> None:
-    mouse = builtin_subject("mouse")
-    rest = mouse.cage_rig.quads.rest
-    truth = QuadPose(rest.rotations, rest.centres - rest.centres.mean(axis=0))
-    surface = mouse.cage_rig.deform(mouse.outline_template.binding, truth)
-    look = observe(list(cast_masks(rig(), surface, mouse.outline_template.faces)))
-    solver = make_solver(mouse, rig())
-    mender = LimbMender(solver)
-    leg = mender.evidence.limbs.names.index("left_hind_limb")
-    right = solver.fit(look, truth, mender.search.latent_of(truth), latent_steps=False)
-    seen = mender._seen(look, right)
-    rough = replace(seen, residual=np.full_like(seen.residual, 1.2 * mender._rough * solver.unit))
-    for residual, suspect in ((0.3, True), (1.0, False)):
-        fit = replace(right, residual=residual * mender._rough * solver.unit)
-        mender._known[fit] = rough
-        assert (mender._badness(look, fit)[leg] >= mender._doubt) == suspect
