@@ -14,7 +14,6 @@ import av
 import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
-from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.damaged_files import reading, require_file, require_ordinary
@@ -22,17 +21,13 @@ from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from calibration.foundation.names import natural_key
 from capture.recordings.coco import coco_images, coco_masks
+from capture.recordings.decoding import REMEMBERED, Reader, go_on, open_video, put_aside, video_stream
 
 __all__ = ["VideoInfo", "image_files", "pass_frames", "probe", "read_frames", "read_image", "write_video"]
 
-_WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than looking for a key frame
-#: Containers whose time stamps number the frames; others (AVI) are decoded from their beginning.
-_STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
 #: Pixel formats whose first plane is the grey image as it is, levels 0-255.
 _FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
 _LARGEST_IMAGE_MB = 400
-_REMEMBERED = 256
-"""Videos whose length and time stamps a process remembers."""
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -96,35 +91,16 @@ def probe(source: Path | str) -> VideoInfo:
     return _probed(place, told.st_size, told.st_mtime_ns)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def _probed(place: Path, size_bytes: int, changed_ns: int) -> VideoInfo:
     """Return what a video holds, counted once per process: each part of an hour's recording would count it again."""
-    with _opened(place) as container:
-        stream = _video_stream(container, place)
+    with open_video(place) as container:
+        stream = video_stream(container, place)
         rate = float(stream.average_rate) if stream.average_rate else None
         colour = not (stream.pix_fmt or "").startswith("gray")
         size = (stream.codec_context.width, stream.codec_context.height)
         frames = sum(1 for packet in container.demux(stream) if packet.size)
     return VideoInfo(frames, rate, size, colour)
-
-
-def _opened(path: Path) -> av.container.InputContainer:
-    if not path.exists():
-        raise InputError(f"{path}: no such video")
-    require_file(path)
-    try:
-        # "file:" and its own protocol alone: a playlist that calls itself a video must not lead to other files
-        return av.open(f"file:{path}", options={"protocol_whitelist": "file"}, metadata_errors="replace")
-    except (av.error.FFmpegError, OSError, ValueError, MemoryError) as error:
-        said = getattr(error, "strerror", None) or type(error).__name__
-        raise InputError(f"{path}: cannot be opened as a video ({said})") from None
-
-
-def _video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
-    streams = container.streams.video
-    if not streams or streams[0].codec_context is None:
-        raise InputError(f"{path}: holds no video stream that can be read")
-    return streams[0]
 
 
 def read_frames(
@@ -189,25 +165,29 @@ def _gray(image: Bytes) -> Bytes:
 def _decode(path: Path, wanted: Collection[int], gray: bool, ahead: bool) -> Iterator[tuple[int, Callable[[], Bytes]]]:
     """Yield (index, image) of the frames ``wanted``, in order, as `pass_frames` does."""
     first, last = next(iter(wanted)), wanted[-1] if isinstance(wanted, range) else max(wanted)
-    some = last - first >= len(wanted)
-    with _opened(path) as container:
-        stream = _video_stream(container, path)
-        stream.thread_type = "AUTO" if ahead else "NONE"
-        mono = gray or (stream.pix_fmt or "").startswith("gray")
-        layout = "gray" if mono else "bgr24"
-        index, turned = 0, VideoReformatter()  # one for all frames: it keeps its tables
-        try:
-            frames: Iterator[tuple[int, av.VideoFrame]] = enumerate(container.decode(stream))
-            if (first >= _WORTH_SEEKING or some) and container.format.name in _STAMPED:
-                frames = _sought(path, container, stream, wanted)
-            for index, frame in frames:
-                if index in wanted:
-                    turn = partial(_turned, turned, layout, f"{path}: frame {index}")
-                    yield index, partial(_first_plane if mono and frame.format.name in _FULL_RANGE else turn, frame)
-                if index >= last:
-                    return
-        except av.error.FFmpegError as error:
-            raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
+    in_a_row = last - first < len(wanted) and not ahead
+    reader = go_on(path, first) if in_a_row else None
+    if reader is None:
+        # who goes on from there wants what comes after, too
+        reader = Reader(path, range(first, sys.maxsize) if in_a_row else wanted, ahead=ahead)
+    mono = gray or reader.mono
+    layout = "gray" if mono else "bgr24"
+    index, turned, ours = first, VideoReformatter(), True  # one for all frames: it keeps its tables
+    try:
+        for index, frame in reader.frames:
+            if index >= last and in_a_row:
+                put_aside(reader, index + 1)
+                ours = False
+            if index in wanted:
+                turn = partial(_turned, turned, layout, f"{path}: frame {index}")
+                yield index, partial(_first_plane if mono and frame.format.name in _FULL_RANGE else turn, frame)
+            if index >= last:
+                return
+    except av.error.FFmpegError as error:
+        raise InputError(f"{path}: frame {index} does not decode ({error.strerror})") from None
+    finally:
+        if ours:
+            reader.close()
 
 
 def _turned(turned: VideoReformatter, layout: str, told: str, frame: av.VideoFrame) -> Bytes:
@@ -223,68 +203,6 @@ def _first_plane(frame: av.VideoFrame) -> Bytes:
     flat: Bytes = np.frombuffer(plane, dtype=np.uint8)  # type: ignore[call-overload]
     rows = flat[: frame.height * plane.line_size].reshape(frame.height, plane.line_size)
     return np.ascontiguousarray(rows[:, : frame.width])
-
-
-def _sought(
-    path: Path,
-    container: av.container.InputContainer,
-    stream: av.VideoStream,
-    wanted: Collection[int],
-    *,
-    trusting: bool = True,
-) -> Iterator[tuple[int, av.VideoFrame]]:
-    """Yield (index, frame) from the key frame before the first ``wanted`` on, others too, but not all of them.
-
-    Frames are numbered by their time stamps, read without decoding; a video without usable stamps is decoded from its
-    beginning.
-    """
-    told = path.stat()
-    stamps, even = _time_stamps(path, told.st_size, told.st_mtime_ns, trusting)
-    first = next(iter(wanted))
-    if stamps is None or first >= len(stamps):
-        yield from enumerate(container.decode(stream))
-        return
-    container.seek(int(stamps[first]), stream=stream, backward=True, any_frame=False)
-    begun = False
-    for packet in container.demux(stream):
-        # What is not wanted, and what no other frame rests on, is not decoded.
-        known = packet.pts is not None and int(np.searchsorted(stamps, packet.pts)) not in wanted
-        stream.codec_context.skip_frame = "NONREF" if known else "DEFAULT"
-        for frame in packet.decode():
-            if frame.pts is None:
-                continue
-            index = int(np.searchsorted(stamps, frame.pts))
-            if even and (index == len(stamps) or stamps[index] != frame.pts):
-                if begun:
-                    raise InputError(
-                        f"{path}: frame {index} is not where its index says; write the video's container anew"
-                    )
-                yield from _sought(path, container, stream, wanted, trusting=False)
-                return
-            begun = True
-            yield index, frame
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _time_stamps(path: Path, size_bytes: int, changed_ns: int, trusting: bool) -> tuple[NDArray[np.int64] | None, bool]:
-    """Return the sorted presentation stamps of a video, None where they do not number the frames, found once.
-
-    With ``trusting`` they are taken from an index in the file that lists every frame, evenly spaced (then True is
-    returned, too): to read the packets of an hour instead costs the whole file.
-    """
-    with _opened(path) as container:
-        stream = _video_stream(container, path)
-        entries = stream.index_entries
-        if trusting and stream.start_time is not None and 2 <= stream.frames == len(entries):
-            order = np.array([entry.timestamp for entry in entries], dtype=np.int64)
-            step = int(order[1] - order[0])
-            if step > 0 and (np.diff(order) == step).all():
-                return np.asarray(stream.start_time + step * np.arange(len(order))), True
-        found = [packet.pts for packet in container.demux(stream) if packet.size]
-    if any(stamp is None for stamp in found):
-        return None, False
-    stamps = np.sort(np.array(found, dtype=np.int64))
-    return (stamps if len(stamps) and (np.diff(stamps) > 0).all() else None), False
 
 
 def write_video(

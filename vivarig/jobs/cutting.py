@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from calibration.foundation.spans import Span
 
-__all__ = ["CHUNK", "HULL_SHARE", "LENGTH", "MARGIN", "chunk_spans", "cut", "spread"]
+__all__ = ["CHUNK", "LENGTH", "MARGIN", "chunk_spans", "cut", "cut_finer", "spread"]
 
 LENGTH = 160
 """Frames of a part, at most: finding the subject anew costs a few frames' time, losing a part that was killed more."""
@@ -14,8 +14,8 @@ LENGTH = 160
 MARGIN = 4
 """Frames that a part is tracked beyond its ends, to be compared with its neighbours."""
 
-HULL_SHARE = 4
-"""Parts of the hulls in one of the silhouettes: small ones fill the time in which others wait."""
+_FINER = 4
+"""Pieces of a part where frames need not be in a row: small ones fill the time in which others wait."""
 
 CHUNK = 2048
 """Frames of a chunk of the skeleton, at most."""
@@ -32,6 +32,15 @@ def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
     count = max(-(-len(whole) // length), 2 if len(whole) >= _WORTH_TWO else 1)
     edges = [whole.first + len(whole) * k // count for k in range(count + 1)]
     return tuple(Span(a, b) for a, b in pairwise(edges))
+
+
+def cut_finer(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Cut parts into a few pieces each.
+
+    >>> [len(piece) for piece in cut_finer((Span(0, 160),))]
+    [40, 40, 40, 40]
+    """
+    return tuple(piece for span in spans for piece in cut(span, -(-len(span) // _FINER)))
 
 
 def spread(span: Span, count: int) -> list[int]:

@@ -29,8 +29,8 @@ class Looked:
     """What the preparation of a stage looks at.
 
     Attributes:
-        spans: parts of the silhouettes.
-        first: whether of these parts no more than the frames that are cut out first are there.
+        spans: stretches of the recording.
+        first: whether of these no more than the frames that are cut out first are there.
     """
 
     spans: tuple[Span, ...] = ()
@@ -42,15 +42,15 @@ class Looked:
 
 
 def own_frames(job: Job, span: Span) -> Span:
-    """Return the frames of a silhouette part that are to be tracked."""
+    """Return the frames of a stretch that are to be tracked."""
     spans = job.spans("track")
     return Span(max(span.first, spans[0].first), min(span.stop, spans[-1].stop))
 
 
-def look_frames(job: Job, span: Span, parts: int) -> list[int]:
-    """Return the frames of a silhouette part that are looked at first, where so many parts are."""
+def look_frames(job: Job, span: Span, stretches: int) -> list[int]:
+    """Return the frames of a stretch that are looked at first, where so many stretches are."""
     looks = _LOOKS_OF.get(job.recording.subject or "", _LOOKS)
-    return spread(own_frames(job, span), -(-looks // parts))
+    return spread(own_frames(job, span), -(-looks // stretches))
 
 
 class LookMasks:

@@ -20,12 +20,14 @@ from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording, load_recording
-from vivarig.jobs.cutting import HULL_SHARE, LENGTH, cut
+from vivarig.jobs.cutting import LENGTH, cut, cut_finer
 from vivarig.jobs.kept_objects import is_ours, load_object, save_object
 
 __all__ = ["Job", "PartMasks", "StagePlan"]
 
 O = TypeVar("O")  # noqa: E741
+_FEW = 16
+"""Stretches of a recording whose silhouettes are cut finer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +82,15 @@ class Job:
     def spans(self, stage: str) -> tuple[Span, ...]:
         """Return the parts of a stage, in order."""
         chosen = getattr(self.plans[stage].options, "frames", None) if stage in self.plans else None
-        spans = cut(span_of(chosen, self.whole) if chosen else self.whole, self.length)
-        if stage == "hull":
-            return tuple(part for span in spans for part in cut(span, -(-len(span) // HULL_SHARE)))
-        return spans
+        spans = cut(span_of(chosen, self.whole), self.length) if chosen else self.stretches
+        # A long recording has parts enough to keep all workers busy, and each file of silhouettes is put together.
+        finer = stage == "hull" or (stage == "silhouettes" and len(spans) <= _FEW)
+        return cut_finer(spans) if finer else spans
+
+    @property
+    def stretches(self) -> tuple[Span, ...]:
+        """The frames cut into lengths that are tracked in one go."""
+        return cut(self.whole, self.length)
 
     def check_start(self) -> None:
         """Refuse to start the track at a frame that is not tracked: no part would see it, and none would say so."""

@@ -242,7 +242,7 @@ def run_job(
 
         if isinstance(workers, LocalWorkers):
             workers.on_progress = heard
-            workers.start(len(job.spans("silhouettes")))
+            workers.start(len(job.stretches))
             rehearsal = rehearsal_nodes(job, todo) if workers.capacity > 1 else []
             reports = run_nodes([*nodes, *rehearsal], workers, finished, started)
             if rehearsal:

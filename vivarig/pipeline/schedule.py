@@ -29,7 +29,7 @@ SECTIONS = "sections"
 #: cameras that two workers begin to learn at the same time are compiled for twice.)
 _ORDER = ("rehearse", "report", "skeleton", SECTIONS, "track", "silhouettes", "hull")
 _LOOKED_AT = 6
-"""Parts that the preparation of a stage looks at: an animal sits in one, walks in another."""
+"""Stretches that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
 _IN_ORDER = ("mog2", "knn")
 _LEARN = "learn"
@@ -119,7 +119,7 @@ def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> lis
             Node((stage.name, _LEARN, f"{k:04d}"), (tasks.learn, job, stage.name, k), frozenset()) for k in cameras
         ]
         return [*learnt, replace(_prepare_node(job, stage.name, threads, Looked()), needs=_keys(learnt))]
-    looked = _looked_at(job.spans("silhouettes"), job.spans(stage.name)) if _looks(job) else ()
+    looked = _looked_at(job.stretches, job.spans(stage.name)) if _looks(job) else ()
     first = cut_out and bool(looked)
     known = frozenset({("silhouettes", "prepare", "")})
     nodes = [
@@ -132,8 +132,13 @@ def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> lis
 
 def _prepare_node(job: Job, stage: str, threads: int, looked: Looked) -> Node:
     """Return the task that makes what the parts of a stage share; it needs the silhouettes that it looks at."""
-    phase = PHASE if looked.first else "masks"
-    needs = frozenset(("silhouettes", phase, str(span)) for span in looked.spans)
+    if looked.first:
+        needs = frozenset(("silhouettes", PHASE, str(span)) for span in looked.spans)
+    else:
+        parts = job.spans("silhouettes")
+        needs = frozenset(
+            ("silhouettes", "masks", str(part)) for span in looked.spans for part in _meeting(parts, span)
+        )
     return Node((stage, "prepare", ""), (tasks.prepare, job, stage, threads, looked), needs)
 
 
@@ -198,9 +203,9 @@ def _keys(nodes: Iterable[Node]) -> frozenset[tuple[str, str, str]]:
     return frozenset(node.key for node in nodes)
 
 
-def _looked_at(masks: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Return parts of the silhouettes that a preparation looks at: the first, the last and a few between."""
-    meeting = _meeting(masks, Span(spans[0].first, spans[-1].stop))
+def _looked_at(stretches: tuple[Span, ...], spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """Return the stretches that a preparation looks at: the first, the last and a few between."""
+    meeting = _meeting(stretches, Span(spans[0].first, spans[-1].stop))
     count = min(len(meeting), _LOOKED_AT)
     return tuple(meeting[k * (len(meeting) - 1) // max(count - 1, 1)] for k in range(count))
 
@@ -307,7 +312,7 @@ def run_nodes(
 def _looking_further(node: Node) -> Node | None:
     """Return a preparation that looks at more of the silhouettes, in the end at all; None if it already did."""
     _, job, stage, threads, looked = node.call
-    every = job.spans("silhouettes")
+    every = job.stretches
     if looked.first:
         return _prepare_node(job, stage, threads, Looked(looked.spans))
     return None if looked.spans == every else _prepare_node(job, stage, threads, Looked(every))

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from calibration.foundation.once import keeping
 from calibration.foundation.result_files import open_results
 from calibration.foundation.spans import Span
+from capture.recordings.decoding import close_aside
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
@@ -37,6 +38,10 @@ __all__ = [
     "timed",
     "whole",
 ]
+
+
+#: Between parts of these stages videos stay open, to be read on by the next part.
+_READ_ON = ("silhouettes", "hull")
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ def timed(function: Callable[..., Any], job: Job, stage: str, *arguments: Any) -
     numba.set_num_threads(1)
     if function not in (whole, ahead, rehearse, sections):
         cut_stage(stage)
+    if function is not part or stage not in _READ_ON:
+        close_aside()
     try:
         with threadpool_limits(limits=1, user_api="blas"):
             value = function(job, stage, *arguments)

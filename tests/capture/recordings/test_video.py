@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.foundation.errors import InputError
-from capture.recordings import video
+from capture.recordings import decoding
 from capture.recordings.video import pass_frames, probe, read_frames, write_video
 
 
@@ -63,14 +63,14 @@ def test_an_index_that_is_wrong_is_not_believed(tmp_path: Path, monkeypatch: pyt
     """Stamps that the file's index promises and its frames do not have: the packets are read instead."""
     path, frames = tmp_path / "a.mp4", clip(120, False)
     write_video(path, frames, 120.0, quality=4)
-    real, asked = video._time_stamps.__wrapped__, []
+    real, asked = decoding._time_stamps.__wrapped__, []
 
     def stamps(path: Path, size: int, changed: int, trusting: bool) -> tuple[np.ndarray | None, bool]:
         asked.append(trusting)
         found, even = real(path, size, changed, trusting)
         return (found + 1, True) if trusting else (found, even)
 
-    monkeypatch.setattr(video, "_time_stamps", stamps)
+    monkeypatch.setattr(decoding, "_time_stamps", stamps)
     found = list(read_frames(path, 60, 70))
     assert [index for index, _ in found] == list(range(60, 70)) and asked == [True, False]
     assert all(abs(float(image.mean()) - frames[index].mean()) <= 0.6 for index, image in found)
@@ -87,9 +87,9 @@ def test_a_video_is_counted_once_and_again_when_it_changes(tmp_path: Path) -> No
 def test_frames_that_nothing_rests_on_are_decoded_only_if_wanted(tmp_path: Path) -> None:
     path, frames = tmp_path / "a.mp4", clip(120, False)
     write_video(path, frames, 120.0, quality=4)
-    with video._opened(path) as container:
+    with decoding.open_video(path) as container:
         wanted = range(60, 120, 10)
-        decoded = [index for index, _ in video._sought(path, container, container.streams.video[0], wanted)]
+        decoded = [index for index, _ in decoding._sought(path, container, container.streams.video[0], wanted)]
     assert set(wanted) <= set(decoded) and len(decoded) < 90  # of 120
     assert decoded == sorted(decoded)
 
@@ -124,3 +124,31 @@ def test_some_frames_are_those_of_the_whole_video(tmp_path: Path) -> None:
     assert all((image == every[index]).all() for index, image in found)
     assert [index for index, _ in read_frames(path, 4, 98, only=some)] == [40, 41, 97]
     assert not list(read_frames(path, only=[]))
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".avi"])
+def test_a_piece_goes_on_where_the_one_before_stopped(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{suffix}"
+    write_video(path, clip(120, True), 120.0, quality=4)
+    every = dict(read_frames(path))
+    opened: list[Path] = []
+    real = decoding.open_video
+    monkeypatch.setattr(decoding, "open_video", lambda one: opened.append(one) or real(one))
+    list(read_frames(path, 50, 60, ahead=False))
+    at_first = len(opened)
+    for first, stop in ((60, 75), (75, 76), (90, 100)):  # the last after a gap
+        # the one who asked for a piece may leave with its last frame
+        for _, (index, image) in zip(range(first, stop), read_frames(path, first, stop, ahead=False), strict=False):
+            np.testing.assert_array_equal(image, every[index])
+    assert index == 99 and len(opened) == at_first
+    # one that goes back, one that somebody left half-way, and a file that was written anew are opened again
+    assert [index for index, _ in read_frames(path, 60, 62, ahead=False)] == [60, 61] and len(opened) > at_first
+    next(read_frames(path, 62, 80, ahead=False))
+    at_last = len(opened)
+    assert [index for index, _ in read_frames(path, 63, 65, ahead=False)] == [63, 64] and len(opened) > at_last
+    write_video(path, clip(90, True), 120.0, quality=4)
+    assert [index for index, _ in read_frames(path, 65, 99, ahead=False)] == list(range(65, 90))
+    decoding.close_aside()
+    assert not decoding._aside
