@@ -139,9 +139,11 @@ def scale_body(
     covariance = np.diag(spread**2)
     for turn in range(rounds + 2):
         # Two rounds with one factor for all: the size must be right before parts are told apart.
-        only_size = turn < 2
-        step, covariance = _step(generic, problem, found, share, parameters, spread, used, only_size)
-        parameters = parameters + step
+        if turn < 2:
+            parameters[: len(groups)] += _size_step(generic, problem, found, share, used)
+        else:
+            step, covariance = _step(generic, problem, found, share, parameters, spread, used)
+            parameters = parameters + step
         model = generic.changed(share @ parameters[: len(groups)], used, parameters[len(groups) :].reshape(-1, 3))
         problem = spring_problem(
             model.skeleton, marker_names, few, noise, marker_set=model.markers, springs=_patient(springs)
@@ -261,61 +263,81 @@ def _step(
     parameters: Floats,
     spread: Floats,
     used: list[int],
-    only_size: bool,
 ) -> tuple[Floats, Floats]:
     """Return a Gauss-Newton step of the shared parameters (P,) and their covariance (P, P)."""
-    body = problem.body
     groups = share.shape[1]
     count = groups + 3 * len(used)
-    normal, gradient = np.diag(1.0 / spread**2), parameters / spread**2
+    _, rotations = problem.body.forward(found.coordinates)
+    by_factor = _by_factor(generic, problem.segments, generic.markers.offsets[used], rotations, share)
+
+    def by_shape(frame: int, seen: Ints) -> Floats:
+        moved = np.zeros((len(seen), 3, count))
+        moved[:, :, :groups] = by_factor[frame, seen]
+        by_place = moved[:, :, groups:].reshape(len(seen), 3, -1, 3)
+        by_place[np.arange(len(seen)), :, seen] = rotations[frame, problem.segments[seen]]
+        moved[:, :, groups:] = by_place.reshape(len(seen), 3, -1)
+        return moved
+
+    normal, gradient, variance = _normal_equations(problem, found, by_shape, count)
+    normal[np.diag_indices(count)] += 1.0 / spread**2
+    gradient += parameters / spread**2
+    # The prior holds factors near each other, not near one: project the common factor out of it.
+    together = np.ones((groups, groups)) / (groups * spread[:groups].mean() ** 2)
+    normal[:groups, :groups] -= together
+    gradient[:groups] -= together @ parameters[:groups]
+    covariance: Floats = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+    return -covariance @ gradient, covariance * max(1.0, variance)
+
+
+def _size_step(generic: _Model, problem: SpringProblem, found: Equilibria, share: Floats, used: list[int]) -> float:
+    """Return a Gauss-Newton step of one factor for all groups, which nothing holds near the first guess."""
+    _, rotations = problem.body.forward(found.coordinates)
+    as_one = share.sum(axis=1, keepdims=True)
+    by_size = _by_factor(generic, problem.segments, generic.markers.offsets[used], rotations, as_one)
+    curve, slope, _ = _normal_equations(problem, found, lambda frame, seen: by_size[frame, seen], 1)
+    return float(np.clip(-slope[0] / (curve[0, 0] + 1e-9), -0.2, 0.2))
+
+
+def _normal_equations(
+    problem: SpringProblem, found: Equilibria, by_shape: Callable[[int, Ints], Floats], count: int
+) -> tuple[Floats, Floats, float]:
+    """Return (P, P) and (P,) of the parameters that all frames share, each frame's pose taken out, and the variance.
+
+    Args:
+        problem: markers and springs.
+        found: the poses.
+        by_shape: (frame, markers) to (m, 3, P): how these markers move with the parameters, the pose held.
+        count: P.
+
+    Returns:
+        Curvature, gradient, and the errors' variance in units of what is expected of them.
+    """
+    body = problem.body
+    normal, gradient = np.zeros((count, count)), np.zeros(count)
     # Skin moves with the pose, so errors repeat from frame to frame: many frames count as few independent
     # ones.
     independent = min(1.0, INDEPENDENT_FRAMES / max(problem.frames, 1))
-    _, rotations = body.forward(found.coordinates)
-    by_factor = _by_factor(generic, problem.segments, generic.markers.offsets[used], rotations, share)
     variance, freedom = 0.0, 0
     bound = problem.springs.cutoff**2
     for frame in range(problem.frames):
-        residual = found.residuals[frame]
-        seen = np.flatnonzero(np.isfinite(residual))
+        seen = np.flatnonzero(np.isfinite(found.residuals[frame]))
         if len(seen) < 3:
             continue
         points, by_pose = body.jacobian(found.coordinates[frame], problem.segments[seen], problem.offsets[seen])
         off = points - problem.targets[frame, seen]
         u = problem.stiffness[frame, seen] * (off**2).sum(axis=1)
         keep = np.ones_like(u) if not np.isfinite(bound) else (bound / (bound + u)) ** 2
-        weight = independent * keep * problem.stiffness[frame, seen]
-        by_shape = np.zeros((len(seen), 3, count))
-        by_shape[:, :, :groups] = by_factor[frame, seen]
-        by_place = by_shape[:, :, groups:].reshape(len(seen), 3, -1, 3)
-        by_place[np.arange(len(seen)), :, seen] = rotations[frame, problem.segments[seen]]
-        by_shape[:, :, groups:] = by_place.reshape(len(seen), 3, -1)
-        scaled = np.sqrt(weight)[:, None, None]
+        scaled = np.sqrt(independent * keep * problem.stiffness[frame, seen])[:, None, None]
         pose = (by_pose * scaled).reshape(-1, body.dimension)
-        shape = (by_shape * scaled).reshape(-1, count)
+        shape = (by_shape(frame, seen) * scaled).reshape(-1, count)
         error = (off * scaled[..., 0]).reshape(-1)
         inner = pose.T @ pose
         inner[np.diag_indices_from(inner)] += independent * problem.rest_stiffness + 1e-9 * problem.lever**2
         cross = pose.T @ shape
         normal += shape.T @ shape - cross.T @ np.linalg.solve(inner, cross)
-        gradient = gradient + shape.T @ error  # the pose's own gradient vanishes at its equilibrium
+        gradient += shape.T @ error  # the pose's own gradient vanishes at its equilibrium
         variance += float(error @ error) / independent
         freedom += 3 * len(seen) - 6
     if freedom <= 0:
         raise InputError("scaling: no frame shows 3 markers of this body")
-    if only_size:
-        one = np.zeros((count, 1))
-        one[:groups, 0] = 1.0
-        # One common factor: take the prior on single factors out, it would pull the size back to the first
-        # guess.
-        curve = float((one.T @ (normal - np.diag(1.0 / spread**2)) @ one)[0, 0]) + 1e-9
-        slope = float(one[:, 0] @ (gradient - parameters / spread**2))
-        return one[:, 0] * float(np.clip(-slope / curve, -0.2, 0.2)), np.asarray(
-            np.linalg.inv(normal), dtype=np.float64
-        )
-    # The prior holds factors near each other, not near one: project the common factor out of it.
-    together = np.ones((groups, groups)) / (groups * spread[:groups].mean() ** 2)
-    normal[:groups, :groups] -= together
-    gradient[:groups] -= together @ parameters[:groups]
-    covariance: Floats = np.asarray(np.linalg.inv(normal), dtype=np.float64)
-    return -covariance @ gradient, covariance * max(1.0, variance / freedom)
+    return normal, gradient, variance / freedom
