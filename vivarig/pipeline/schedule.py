@@ -27,7 +27,9 @@ __all__ = ["Node", "Waiting", "Workers", "nodes_of", "rehearsal_nodes", "run_nod
 SECTIONS = "sections"
 #: Which ready task goes first: what others wait for longest. (Compiling ahead is the longest task of a first run, and
 #: cameras that two workers begin to learn at the same time are compiled for twice.)
-_ORDER = ("rehearse", "report", "skeleton", SECTIONS, "track", "silhouettes", "hull")
+_LATE = "late"
+_TOGETHER = "together"
+_ORDER = ("rehearse", "report", "skeleton", SECTIONS, "track", "silhouettes", _LATE, _TOGETHER, "hull")
 _LOOKED_AT = 6
 """Stretches that the preparation of a stage looks at: an animal sits in one, walks in another."""
 #: Models that must see every image once, in order: their silhouettes cannot be cut.
@@ -62,12 +64,14 @@ class Node:
         call: function and its arguments.
         needs: keys of the tasks before it.
         frames: that it brings the stage on.
+        late: whether it is to wait until silhouettes are cut out, though it could begin.
     """
 
     key: tuple[str, str, str]
     call: tuple[Any, ...]
     needs: frozenset[tuple[str, str, str]]
     frames: int = 0
+    late: bool = False
 
 
 def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
@@ -80,7 +84,7 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
     for stage in wanted:
         if stage in cut:
             nodes += _shared_nodes(job, stage, threads, cut_out=cut_out) if stage.shared else []
-            nodes += _part_nodes(job, stage)
+            nodes += _part_nodes(job, stage, threads)
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
             made = {"skeleton": _skeleton_nodes, "report": _report_nodes}.get(stage.name, _none)(job, needs)
@@ -149,8 +153,14 @@ def _looks(job: Job) -> bool:
     return options.scale is None or (options.adapt and str(subject) in BODIES)
 
 
-def _part_nodes(job: Job, stage: Stage) -> list[Node]:
+def _part_nodes(job: Job, stage: Stage, workers: int) -> list[Node]:
+    """Return the parts of a stage and what puts them together.
+
+    Parts of the track are long, and the last of them cannot begin before the last silhouettes are cut out. So these
+    come first, and then all workers track; only parts that would be left over in the last round are tracked before.
+    """
     name, spans = stage.name, job.spans(stage.name)
+    before_silhouettes = len(spans) % workers if name == "track" else len(spans)
     nodes = []
     masks = job.spans("silhouettes")
     for phase_index, phase in enumerate(stage.phases):
@@ -168,6 +178,7 @@ def _part_nodes(job: Job, stage: Stage) -> list[Node]:
                     (tasks.part, job, name, phase, span),
                     frozenset(before),
                     len(span) if phase_index == 0 else 0,
+                    late=phase_index == 0 and index >= before_silhouettes,
                 )
             )
     last = frozenset((name, stage.phases[-1], str(span)) for span in spans)
@@ -259,7 +270,12 @@ class Waiting:
         # What one worker must put together goes on beside the parts that many can do; of a short recording it is what
         # the others do while one of them makes the skeleton.
         alone = self._long and node.key[1] == "join"
-        rank = _ORDER.index(node.key[1] if node.key[1] in (SECTIONS, _REHEARSE) else node.key[0])
+        kind = node.key[1] if node.key[1] in (SECTIONS, _REHEARSE) else node.key[0]
+        if node.late:
+            kind = _LATE
+        elif node.key[:2] == ("silhouettes", "join"):
+            kind = _TOGETHER  # nobody but the report waits for it
+        rank = _ORDER.index(kind)
         heapq.heappush(self._ready, (not alone, rank, node.key[1] not in _FIRST, node.key, node))
 
 

@@ -150,6 +150,18 @@ def test_a_dozen_frames_are_cut_out_first_and_the_rest_beside_size_and_shape(job
     assert next(node.needs for node in known if node.key == ("track", "prepare", "")) == frozenset()
 
 
+@pytest.mark.parametrize(("frames", "workers", "before"), [(320, 2, 0), (450, 2, 1), (480, 4, 2), (450, 1, 0)])
+def test_silhouettes_come_before_the_track_but_for_parts_that_would_be_left_over(
+    job: Job, frames: int, workers: int, before: int
+) -> None:
+    known = tracking_job(job.folder, frames, TrackOptions(scale=1.0, adapt=False))
+    came = order_of(nodes_of(known, ["silhouettes", "track"], workers))
+    last = max(came.index(("silhouettes", "masks", str(span))) for span in known.spans("silhouettes"))
+    early = [key for key in came[:last] if key[:2] == ("track", "track")]
+    assert [key[2] for key in early] == [str(span) for span in known.spans("track")[:before]]
+    assert came.index(("silhouettes", "join", "")) > last + len(known.spans("track")) - before
+
+
 @pytest.mark.parametrize("frames", [200, 2000])
 def test_where_the_first_frames_show_too_little_more_is_looked_at(job: Job, frames: int) -> None:
     long = tracking_job(job.folder, frames, TrackOptions())
