@@ -394,7 +394,7 @@ def undistort_pixels(row: Floats, pixels: Floats) -> Floats:
     """
     out = np.full(pixels.shape, np.nan)
     scratch = np.empty((2, 16))  # as in `project_point_with_jacobian`: the lens is compiled for one kind of array
-    by_xy, by_k = scratch[:, 14:16], scratch[:, :14]
+    by_xy, by_k = scratch[:, 14:16], scratch[:, :0]  # derivatives by the lens' own coefficients are not wanted
     for i in range(pixels.shape[0]):
         yd = (pixels[i, 1] - row[CY]) / row[FY]
         xd = (pixels[i, 0] - row[CX] - row[SKEW] * yd) / row[FX]

@@ -101,12 +101,6 @@ class Doubt:
         own[here] = cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_) & mask[here]
         return own, self.beyond & ~mask
 
-    def ratios(self, model: PlateModel) -> Singles:
-        """Return (h, w, C) image over ground, each the mean of nine pixels."""
-        ground = cv2.blur(model.background.centre[self.window] * self.light.astype(np.float32), (3, 3))
-        image = cv2.blur(self.image.astype(np.float32), (3, 3))
-        return np.asarray((image / np.maximum(ground, np.float32(8.0))).reshape(self.image.shape), np.float32)
-
     def whole(self, mask: Bools, holes: Holes) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it, and with its holes."""
         runs = runs_where(self.plain, self.low, mask)

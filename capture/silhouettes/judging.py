@@ -26,7 +26,7 @@ from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
-from capture.silhouettes.views.floor_light import lit_otherwise
+from capture.silhouettes.views.floor_light import Picture, lit_otherwise
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
@@ -219,14 +219,16 @@ def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools]
     """Return (h, w) what differs and is not lit as the floor behind it; None where floor or light are not known."""
     if not np.isfinite(floor.marks):
         return None
-    ratios = []
+    pictures = []
     for model, doubt in zip(models, views.doubts, strict=True):
         plate = model.model if isinstance(model, CameraModel) else None
         if doubt is None or not isinstance(plate, PlateModel):
             return None
-        ratios.append(doubt.ratios(plate))
+        rows, columns = doubt.window
+        light, corner = doubt.light.astype(np.float32), (rows.start, columns.start)
+        pictures.append(Picture(doubt.image, plate.background.centre, light, corner))
     asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
-    return lit_otherwise(asked, views.masks, ratios, views.rig, floor.marks)
+    return lit_otherwise(asked, views.masks, pictures, views.frames, floor.marks)
 
 
 def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> ThinParts:

@@ -8,90 +8,316 @@ something before the floor: a bare leg before its own shadow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from calibration.cameras.camera import Camera
-from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Floats, Ints, Singles
+from calibration.cameras.camera_row import CENTRE
+from calibration.cameras.projection import project_point
+from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
+from capture.silhouettes.views.following import LATTICE_PX, direction
+from capture.silhouettes.views.lines_of_sight import Frame, lattice_of
 
-__all__ = ["lit_otherwise"]
+__all__ = ["Picture", "lit_otherwise"]
 
 #: Ratios are the same within this share, or within those of so many pixels around: calibration is not exact.
 _SAME, _AROUND_PX = 0.06, 2
 #: Lines of sight are followed through every so manyth pixel, as `capture.silhouettes.views.confirmation` does.
 _STRIDE = 2
-_BLOCK = np.ones((_STRIDE, _STRIDE), np.uint8)
+#: Brightness that noise and black level make of no light.
+_DARK = np.float32(8.0)
+_SQUARE = np.ones((2 * _AROUND_PX + 1, 2 * _AROUND_PX + 1), np.uint8)
+
+
+class Picture(NamedTuple):
+    """A window of an image and the empty scene behind it, whose ratio tells how a place is lit.
+
+    ``image`` (h, w, C) of the window, ``ground`` (H, W, C) the whole empty scene, ``light`` (C,) gain of the image's
+    light, ``corner`` (row, column) at which the window begins in the scene.
+    """
+
+    image: Bytes
+    ground: Singles
+    light: Singles
+    corner: tuple[int, int]
+
+
+class _Windows(NamedTuple):
+    """What all views see: cameras (V, 36) of whole images, corners (V, 2) and sizes (V, 2) of their windows.
+
+    ``hidden``: what the subject hides, 0 or 1, all pixels of one window after the other from ``starts`` (V,) on.
+    """
+
+    rows: Floats
+    corners: Ints
+    sizes: Ints
+    starts: Ints
+    hidden: Bytes
+
+
+class _Lights(NamedTuple):
+    """Least and most of the ratios around each pixel of rectangles (V, 4: rows, columns), from ``starts`` (V,) on.
+
+    ``widths``: (V,) of the windows in which the rectangles lie.
+    """
+
+    boxes: Ints
+    widths: Ints
+    starts: Ints
+    low: Singles
+    high: Singles
+
+
+Place: TypeAlias = tuple[int, int, int, int]
+#: A picture with all channels of a row side by side: (h, w C) of the window, (H, W C) of the scene; light, corner.
+Flat: TypeAlias = tuple[Bytes, Singles, Singles, tuple[int, int]]
 
 
 def lit_otherwise(
-    asked: Sequence[Bools], masks: Sequence[Bools], ratios: Sequence[Singles], rig: Rig, height: float
+    asked: Sequence[Bools], masks: Sequence[Bools], pictures: Sequence[Picture], frames: Sequence[Frame], height: float
 ) -> list[Bools]:
     """Return which of the pixels asked (h, w) of each view are not lit as the others see the floor behind them.
 
     Args:
         asked: (h, w) of each view.
         masks: (h, w) what is surely the subject.
-        ratios: (h, w, C) of image and empty scene.
-        rig: cameras of these images.
+        pictures: images and empty scenes.
+        frames: cameras of whole images, and where (x, y) in these each view begins.
         height: z of the floor, mm.
     """
-    square = np.ones((2 * _AROUND_PX + 1, 2 * _AROUND_PX + 1), np.uint8)
-    low = [_colours(cv2.erode(ratio, square) * np.float32(1.0 - _SAME)) for ratio in ratios]
-    high = [_colours(cv2.dilate(ratio, square) * np.float32(1.0 + _SAME)) for ratio in ratios]
-    free = [cv2.dilate(mask.view(np.uint8), square) == 0 for mask in masks]
-    found = []
-    for index, camera in enumerate(rig):
-        out = np.zeros_like(asked[index])
-        rows, columns = (_STRIDE * one for one in np.nonzero(asked[index][::_STRIDE, ::_STRIDE]))
-        own = ratios[index][rows, columns]
-        places = _on_the_floor(camera, rows, columns, height)
-        lights = []
-        for other, view in enumerate(rig):
-            if other != index and len(rows):
-                y, x, seen = _pixels(view, places, free[other])
-                lights.append((low[other][y, x], high[other][y, x], seen))
-        if lights:
-            out[rows, columns] = _known(lights) & ~_agree(own, own, lights)
-        found.append(cv2.dilate(out.view(np.uint8), _BLOCK, anchor=(1, 1)).view(np.bool_) & asked[index])
-    return found
+    sizes = np.array([mask.shape for mask in masks], dtype=np.int64)
+    views = _Windows(
+        np.array([camera.packed() for camera, _ in frames]),
+        np.array([(y, x) for _, (x, y) in frames], dtype=np.int64),
+        sizes,
+        _starts(sizes.prod(axis=1)),
+        np.concatenate([cv2.dilate(mask.view(np.uint8), _SQUARE).ravel() for mask in masks]),
+    )
+    boxes = np.zeros((len(frames), 4), np.int64)
+    boxes[:, ::2] = sizes  # of nothing yet: rows and columns end before they begin
+    seen = []
+    for own, (camera, _) in enumerate(frames):
+        pixels = np.ascontiguousarray(asked[own])
+        seen.append(_shown(pixels, own, lattice_of(camera), height, views, boxes))
+    flat = [_flat(picture) for picture in pictures]
+    lights = _lights(flat, boxes, np.ascontiguousarray(sizes[:, 1]))
+    return [_judged(one, *told, picture, lights) for one, told, picture in zip(asked, seen, flat, strict=True)]
 
 
-def _colours(image: NDArray[Any]) -> Singles:
-    """Return an image (h, w, C) that lost the axis of its channel if it has one alone."""
-    return np.asarray(image.reshape(*image.shape[:2], -1), np.float32)
+def _flat(picture: Picture) -> Flat:
+    """Return a picture as the loops take it."""
+    image, ground = (
+        np.ascontiguousarray(one).reshape(len(one), one.shape[1] * one.shape[2])
+        for one in (picture.image, picture.ground)
+    )
+    return image, ground, picture.light.astype(np.float32), picture.corner
 
 
-def _on_the_floor(camera: Camera, rows: Ints, columns: Ints, height: float) -> Floats:
-    """Return (n, 3) where the lines of sight through pixels meet the floor, NaN where they do not."""
-    _, rays = camera.rays(np.stack([columns, rows], axis=1).astype(float))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        along = (height - camera.centre[2]) / rays[:, 2:]
-    return np.where(along > 0.0, camera.centre + along * rays, np.nan)
+def _starts(counts: Ints) -> Ints:
+    """Return (n,) where each of some stretches begins that lie one after the other."""
+    return np.asarray(np.cumsum(counts) - counts, np.int64)
 
 
-def _pixels(camera: Camera, places: Floats, free: Bools) -> tuple[Ints, Ints, Bools]:
-    """Return (n,) rows and columns at which a view shows places (n, 3), and whether it does, free of the subject."""
-    pixels = np.round(np.nan_to_num(camera.project(places), nan=-1.0)).clip(-1, 2**30).astype(np.int64)
-    x, y = pixels.T
-    seen = (x >= 0) & (y >= 0) & (x < free.shape[1]) & (y < free.shape[0])
-    x, y = np.where(seen, x, 0), np.where(seen, y, 0)
-    return y, x, np.asarray(seen & free[y, x])
+def _lights(pictures: Sequence[Flat], boxes: Ints, widths: Ints) -> _Lights:
+    """Return how the ground is lit in the rectangle of each view that the others ask for."""
+    channels = len(pictures[0][2])
+    counts = np.array([max(0, b - a) * max(0, d - c) * channels for a, b, c, d in boxes.tolist()], np.int64)
+    starts, whole = _starts(counts), int(counts.sum())
+    low, high = np.empty(whole, np.float32), np.empty(whole, np.float32)
+    for picture, (a, b, c, d), start, count in zip(pictures, boxes.tolist(), starts, counts, strict=True):
+        if count > 0:
+            _fill_ranges(picture, (a, b, c, d), low[start : start + count], high[start : start + count])
+    return _Lights(boxes, widths, starts, low, high)
 
 
-Light = tuple[Singles, Singles, Bools]
+@compiled
+def _shown(asked: Bools, own: int, lattice: Floats, height: float, views: _Windows, boxes: Ints) -> tuple[Ints, Ints]:
+    """Return pixels (2, n) that are asked and see the floor, and (V, n) the pixels at which the others show it.
+
+    Those are numbered row by row, -1 where a view does not show the place, free of the subject. ``boxes`` (V, 4) grow
+    to hold what is shown.
+    """
+    count = 0
+    for y in range(0, asked.shape[0], _STRIDE):
+        for x in range(0, asked.shape[1], _STRIDE):
+            count += asked[y, x]
+    pixels, shown = np.empty((2, count), np.int64), np.empty((len(views.rows), count), np.int64)
+    origin, towards, n = views.rows[own, CENTRE], np.empty(3), 0
+    top, left = views.corners[own]
+    for y in range(0, asked.shape[0], _STRIDE):
+        for x in range(0, asked.shape[1], _STRIDE):
+            if not asked[y, x]:
+                continue
+            direction((top + y) / LATTICE_PX, (left + x) / LATTICE_PX, lattice, towards)
+            along = (height - origin[2]) / towards[2]
+            if not (along > 0.0 and along < np.inf):
+                continue
+            pixels[0, n], pixels[1, n] = y, x
+            for view in range(len(views.rows)):
+                shown[view, n] = -1
+                if view != own:
+                    a, b, c = origin[0] + along * towards[0], origin[1] + along * towards[1], height
+                    shown[view, n] = _free_pixel(views, view, project_point(views.rows[view], a, b, c), boxes[view])
+            n += 1
+    return pixels[:, :n], shown[:, :n]
 
 
-def _agree(low: Singles, high: Singles, lights: Sequence[Light]) -> Bools:
-    """Return (n,) where ranges of ratios (n, C) overlap those that some view sees."""
-    same = [seen & (low <= most).all(axis=1) & (least <= high).all(axis=1) for least, most, seen in lights]
-    return np.asarray(np.any(same, axis=0))
+@compiled
+def _free_pixel(views: _Windows, view: int, seen: tuple[float, float], box: Ints) -> int:
+    """Return the pixel of a window at which a place is ``seen`` (x, y), -1 where it is not; the box grows to hold it."""
+    x, y = seen[0] - views.corners[view, 1], seen[1] - views.corners[view, 0]
+    height, width = views.sizes[view]
+    if not (x >= -0.5 and y >= -0.5 and x <= width - 0.5 and y <= height - 0.5):
+        return -1
+    row, column = int(np.rint(y)), int(np.rint(x))
+    if row >= height or column >= width or views.hidden[views.starts[view] + row * width + column] != 0:
+        return -1
+    box[0], box[1] = min(box[0], row), max(box[1], row + 1)
+    box[2], box[3] = min(box[2], column), max(box[3], column + 1)
+    return int(row * width + column)
 
 
-def _known(lights: Sequence[Light]) -> Bools:
-    """Return (n,) where two views see the floor, and in the same light."""
-    pairs = [seen & _agree(low, high, lights[:n]) for n, (low, high, seen) in enumerate(lights) if n]
-    return np.asarray(np.any(pairs, axis=0)) if pairs else np.zeros(len(lights[0][2]), dtype=bool)
+@compiled
+def _fill_ranges(picture: Flat, box: Place, low: Singles, high: Singles) -> None:
+    """Fill the least and the most of the ratios around each pixel of a rectangle (rows, columns)."""
+    height, channels = picture[0].shape[0], len(picture[2])
+    width = picture[0].shape[1] // channels
+    top, bottom, left, right = box
+    first, last = max(0, top - _AROUND_PX), min(height, bottom + _AROUND_PX)
+    begin, end = max(0, left - _AROUND_PX), min(width, right + _AROUND_PX)
+    side, gains = (right - left) * channels, _gains(picture[2], end - begin + 2)
+    # Beyond the window there is nothing: room for as many pixels on both sides, which are neither least nor most.
+    room = np.empty((right - left + 2 * _AROUND_PX) * channels, np.float32)
+    skipped = (begin - left + _AROUND_PX) * channels
+    line = room[skipped : skipped + (end - begin) * channels]
+    least, most = np.empty((last - first, side), np.float32), np.empty((last - first, side), np.float32)
+    for n in range(last - first):
+        _fill_ratios(picture, first + n, (begin, end), gains, line)
+        for out, beyond, sign in ((least[n], np.float32(np.inf), 1), (most[n], np.float32(-np.inf), -1)):
+            room[:skipped] = beyond
+            room[skipped + len(line) :] = beyond
+            out[:] = room[:side]
+            for step in range(1, 2 * _AROUND_PX + 1):
+                other = room[step * channels : step * channels + side]
+                if sign > 0:
+                    for k in range(side):
+                        out[k] = min(out[k], other[k])
+                else:
+                    for k in range(side):
+                        out[k] = max(out[k], other[k])
+    for y in range(top, bottom):
+        darkest, lightest = low[(y - top) * side : (y - top + 1) * side], high[(y - top) * side : (y - top + 1) * side]
+        begin, end = max(y - _AROUND_PX, first) - first, min(y + _AROUND_PX + 1, last) - first
+        darkest[:], lightest[:] = least[begin], most[begin]
+        for n in range(begin + 1, end):
+            one, other = least[n], most[n]
+            for k in range(side):
+                darkest[k] = min(darkest[k], one[k])
+            for k in range(side):
+                lightest[k] = max(lightest[k], other[k])
+        for k in range(side):
+            darkest[k] *= np.float32(1.0 - _SAME)
+            lightest[k] *= np.float32(1.0 + _SAME)
+
+
+@compiled
+def _gains(light: Singles, pixels: int) -> Singles:
+    """Return the light (C,) of so many pixels side by side."""
+    out = np.empty(pixels * len(light), np.float32)
+    for n in range(len(out)):
+        out[n] = light[n % len(light)]
+    return out
+
+
+@compiled
+def _fill_ratios(picture: Flat, y: int, columns: tuple[int, int], gains: Singles, out: Singles) -> None:
+    """Fill image over ground of a row between two columns, each the mean of nine pixels.
+
+    Beyond the window it is as mirrored at its outermost pixels. ``gains``: light of two pixels more.
+    """
+    images, grounds, light, (top, left) = picture
+    height, channels = images.shape[0], len(light)
+    width, (first, last) = images.shape[1] // channels, columns
+    begin, end = max(first - 1, 0), min(last + 1, width)
+    now, then = np.zeros(len(out) + 2 * channels, np.float32), np.zeros(len(out) + 2 * channels, np.float32)
+    inner = slice((begin - first + 1) * channels, (end - first + 1) * channels)
+    light_sum, full_sum, count = now[inner], then[inner], (end - begin) * channels
+    for dy in range(-1, 2):
+        row = _mirrored(y + dy, height)
+        image = images[row, begin * channels : end * channels]
+        ground = grounds[top + row, (left + begin) * channels : (left + end) * channels]
+        for n in range(count):
+            light_sum[n] += np.float32(image[n])
+        for n in range(count):
+            full_sum[n] += ground[n] * gains[n]
+    for c in range(channels):
+        if first == 0:
+            n = min(2, width) * channels + c
+            now[c], then[c] = now[n], then[n]
+        if last == width:
+            n, beyond = (len(now) - 3 * channels if width > 1 else channels) + c, len(now) - channels + c
+            now[beyond], then[beyond] = now[n], then[n]
+    ninth = np.float32(1.0 / 9.0)
+    for n in range(len(out)):
+        part = (now[n] + now[n + channels] + now[n + 2 * channels]) * ninth
+        full = (then[n] + then[n + channels] + then[n + 2 * channels]) * ninth
+        out[n] = part / max(full, _DARK)
+
+
+@compiled
+def _mirrored(place: int, side: int) -> int:
+    """Return a place along an axis, mirrored at the outermost if it lies beyond; kept inside however short the side."""
+    place = abs(place)
+    return max(0, place if place < side else 2 * side - 2 - place)
+
+
+@compiled
+def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights) -> Bools:
+    """Return (h, w) what of the pixels asked is not lit as the floor that the others show, with the pixels beside."""
+    out, channels = np.zeros(asked.shape, np.bool_), len(picture[2])
+    own, gains = np.empty(channels, np.float32), _gains(picture[2], 3)
+    places = np.empty(len(shown), np.int64)
+    for n in range(pixels.shape[1]):
+        y, x, count = pixels[0, n], pixels[1, n], 0
+        for view in range(len(shown)):
+            if shown[view, n] >= 0:
+                places[count] = _place_of(shown[view, n], view, lights, channels)
+                count += 1
+        if not _known(places[:count], lights, channels):
+            continue
+        _fill_ratios(picture, y, (x, x + 1), gains, own)
+        agrees = False
+        for k in range(count):
+            same = True
+            for c in range(channels):
+                same &= (own[c] <= lights.high[places[k] + c]) & (lights.low[places[k] + c] <= own[c])
+            agrees |= same
+        if not agrees:
+            for v in range(y, min(y + _STRIDE, asked.shape[0])):
+                for u in range(x, min(x + _STRIDE, asked.shape[1])):
+                    out[v, u] = asked[v, u]
+    return out
+
+
+@compiled
+def _place_of(pixel: int, view: int, lights: _Lights, channels: int) -> int:
+    """Return where the ratios of a pixel of a view's window begin."""
+    top, _, left, right = lights.boxes[view]
+    row, column = pixel // lights.widths[view] - top, pixel % lights.widths[view] - left
+    return int(lights.starts[view] + (row * (right - left) + column) * channels)
+
+
+@compiled
+def _known(places: Ints, lights: _Lights, channels: int) -> bool:
+    """Return whether two of the views that show the floor show it in the same light."""
+    for k in range(len(places)):
+        for other in range(k):
+            same = True
+            for c in range(channels):
+                a, b = places[k] + c, places[other] + c
+                same &= (lights.low[a] <= lights.high[b]) & (lights.low[b] <= lights.high[a])
+            if same:
+                return True
+    return False

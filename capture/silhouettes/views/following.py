@@ -38,7 +38,7 @@ from calibration.cameras.projection import project_point
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 
-__all__ = ["LANES", "LATTICE_PX", "SURE", "Others", "PackedViews", "follow"]
+__all__ = ["LANES", "LATTICE_PX", "SURE", "Others", "PackedViews", "direction", "follow"]
 
 #: Lines are known exactly for every so many pixels, and interpolated between: lenses are smooth.
 LATTICE_PX = 16
@@ -320,7 +320,7 @@ def follow(
                     met[row, column] = some
                     depths[row, column] = guess
                     continue
-                _direction((top + row * spacing) / LATTICE_PX, (left + column * spacing) / LATTICE_PX, lattice, d)
+                direction((top + row * spacing) / LATTICE_PX, (left + column * spacing) / LATTICE_PX, lattice, d)
                 near, far = _crossed(origin, d, low, high)
                 if not far < np.inf:  # a lens has no line there
                     continue
@@ -335,7 +335,7 @@ def follow(
 
 
 @compiled
-def _direction(p: float, q: float, lattice: Floats, out: Floats) -> None:
+def direction(p: float, q: float, lattice: Floats, out: Floats) -> None:
     """Fill the direction of the line at a (row, column) of a lattice, interpolated."""
     i, j = min(int(p), lattice.shape[0] - 2), min(int(q), lattice.shape[1] - 2)
     p, q = p - i, q - j

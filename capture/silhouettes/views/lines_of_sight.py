@@ -25,7 +25,7 @@ from capture.hull.scales import view_scales
 from capture.mask_boxes import box_of
 from capture.silhouettes.views.following import LANES, LATTICE_PX, Others, PackedViews, follow
 
-__all__ = ["ALL_OTHERS", "Frame", "Others", "PackedViews", "Scene", "lines_that_meet", "outline_box"]
+__all__ = ["ALL_OTHERS", "Frame", "Others", "PackedViews", "Scene", "lattice_of", "lines_that_meet", "outline_box"]
 
 #: Lines of sight are followed in steps of this many pixels at least.
 _STEP_PX = 2.0
@@ -162,7 +162,7 @@ def _free_pairs(mask: Bytes) -> Bytes:
 
 
 @lru_cache(maxsize=64)
-def _lattice(camera: Camera) -> Floats:
+def lattice_of(camera: Camera) -> Floats:
     """Return the directions (h, w, 3) of the lines of sight of a camera through every `LATTICE_PX`-th pixel."""
     across, down = (np.arange(0.0, side + LATTICE_PX, LATTICE_PX) for side in camera.size)
     pixels = np.stack(np.broadcast_arrays(across[None, :], down[:, None]), axis=-1)
@@ -188,4 +188,4 @@ def lines_that_meet(
     camera, (x, y) = scene.frames[place]
     where = (top + y, left + x, spacing, coarse)
     centre, within = scene.rows[place, CENTRE], (box.low, box.high)
-    return follow(grid, where, centre, _lattice(camera), place, views, within, scene.step, others, LANES)
+    return follow(grid, where, centre, lattice_of(camera), place, views, within, scene.step, others, LANES)
