@@ -166,7 +166,7 @@ def _shown(asked: Bools, own: int, lattice: Floats, height: float, views: _Windo
 
 @compiled
 def _free_pixel(views: _Windows, view: int, seen: tuple[float, float], box: Ints) -> int:
-    """Return the pixel of a window at which a place is ``seen`` (x, y), -1 where it is not; the box grows to hold it."""
+    """Return the pixel of a window at which a place is ``seen`` (x, y), else -1; the box grows to hold it."""
     x, y = seen[0] - views.corners[view, 1], seen[1] - views.corners[view, 0]
     height, width = views.sizes[view]
     if not (x >= -0.5 and y >= -0.5 and x <= width - 0.5 and y <= height - 0.5):
