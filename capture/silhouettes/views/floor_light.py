@@ -108,11 +108,10 @@ def lit_otherwise(
 
 def _flat(picture: Picture) -> Flat:
     """Return a picture as the loops take it."""
-    image, ground = (
-        np.ascontiguousarray(one).reshape(len(one), one.shape[1] * one.shape[2])
-        for one in (picture.image, picture.ground)
-    )
-    return image, ground, picture.light.astype(np.float32), picture.corner
+    image, ground = np.ascontiguousarray(picture.image), np.ascontiguousarray(picture.ground)
+    (height, width, channels), (rows, columns, _) = image.shape, ground.shape
+    flat = (image.reshape(height, width * channels), ground.reshape(rows, columns * channels))
+    return *flat, picture.light.astype(np.float32), picture.corner
 
 
 def _starts(counts: Ints) -> Ints:
