@@ -26,6 +26,7 @@ from scipy.sparse.linalg import cg
 from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import NoiseCurve
+from capture.backgrounds.medians import median_and_spread
 
 __all__ = ["CellLooks", "cell_looks", "cells_of", "labelled_ground", "steady_outside", "tolerance_of"]
 
@@ -36,7 +37,7 @@ _LOOKS = 5
 _BELONGS = 4.0
 #: A look must have been seen in this share of the images, and as often at least.
 _LASTING, _LEAST = 0.04, 2
-#: A cell never changes if one look holds this share of the images.
+#: A cell never changes if it is near its median in this share of the images.
 _STEADY = 0.95
 #: Contrast, in standard deviations of the noise, over which two looks cease to belong together.
 _CONTRAST = 2.0
@@ -190,7 +191,7 @@ def _neighbours(cells: Singles, sigma: Singles, which: NDArray[np.int8], node: N
     return weights + weights.T
 
 
-def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
+def _labels(cells: Bytes, looks: CellLooks, scene: Bools, noise: NoiseCurve) -> Floats:
     """Return (K, h, w) the labels s of all looks, -inf where there is none."""
     count = len(cells)
     level: Singles = cells.astype(np.float32)
@@ -215,7 +216,7 @@ def _labels(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> Floats:
     links = _neighbours(level, np.maximum(np.median(sigma, axis=0), _texture(level)), looks.which, node)
     fixed = np.zeros(lasting.shape)
     # What never changes and is not surrounded by what does belongs to the scene.
-    fixed[0] = 10.0 * steady_outside(looks)
+    fixed[0] = 10.0 * scene
     diagonal = np.asarray(links.sum(axis=1)).ravel() + (weight + fixed)[lasting] + 1e-6
     system = (sparse.diags(diagonal) - links).tocsr()
     solution, _ = cg(
@@ -246,9 +247,16 @@ def _between(labels: Floats) -> float:
     return float(np.median((most + least)[both]) / 2) if np.count_nonzero(both) >= _CELLS_WITH_BOTH else 0.0
 
 
-def steady_outside(looks: CellLooks) -> Bools:
-    """Return (h, w) the cells that never change, connected to the image's border."""
-    steady = looks.counts[0] >= _STEADY * len(looks.which)
+def steady_outside(cells: Bytes, noise: NoiseCurve) -> Bools:
+    """Return (h, w) the cells of images (n, h, w, C) that never change, connected to the image's border.
+
+    ``noise``: that of cells. With the larger one of pixels the outline of a subject that hardly stirs would not change
+    either, and what is inside of it would be connected to the border.
+    """
+    centre, _, _ = median_and_spread(cells)
+    tolerance = tolerance_of(noise)[np.rint(centre).astype(np.uint8)]
+    usual = sum((np.abs(cell - centre) <= tolerance).all(axis=2).astype(np.int32) for cell in cells)
+    steady = np.asarray(usual >= _STEADY * len(cells))
     # A gap of a cell between what is steady inside and outside of a place that changes is no connection.
     steady = cv2.erode(steady.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
     parts, _ = label(steady)
@@ -256,9 +264,12 @@ def steady_outside(looks: CellLooks) -> Bools:
     return np.asarray(steady & np.isin(parts, outer[outer > 0]))
 
 
-def labelled_ground(cells: Bytes, looks: CellLooks, noise: NoiseCurve) -> tuple[Singles, Bools]:
-    """Return (h, w, C) the ground of cells (n, h, w, C) in images of one camera under one light, and where it shows."""
-    labels = _labels(cells, looks, noise)
+def labelled_ground(cells: Bytes, looks: CellLooks, scene: Bools, noise: NoiseCurve) -> tuple[Singles, Bools]:
+    """Return (h, w, C) the ground of cells (n, h, w, C) in images of one camera under one light, and where it shows.
+
+    ``scene``: (h, w) cells that are sure to be ground (`steady_outside`).
+    """
+    labels = _labels(cells, looks, scene, noise)
     best = _in_full_light(looks, labels)
     shows = np.take_along_axis(labels, best[None], axis=0)[0] > _between(labels)
     return np.take_along_axis(looks.means, best[None, :, :, None], axis=0)[0], np.asarray(shows)

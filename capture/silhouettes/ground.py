@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bytes
-from capture.backgrounds.background import NoiseCurve
+from capture.backgrounds.background import NoiseCurve, noise_over
 from capture.backgrounds.followed_inwards import brightest_modes, ground_of, temporal_modes
 from capture.backgrounds.ground_labels import cell_looks, cells_of, labelled_ground, steady_outside, tolerance_of
 from capture.backgrounds.uncovered import Ground, ground_over
@@ -28,10 +28,12 @@ def uncovered_ground(stack: Bytes, noise: NoiseCurve, floor: float) -> Ground:
     Two ways know it, in cells; where they differ, the outlines of what they would take for the subject decide.
     """
     cells = np.stack([cells_of(image) for image in stack])
-    looks = cell_looks(cells, noise)
-    centre, known = labelled_ground(cells, looks, noise)
+    # Means of some pixels have less noise than a pixel; how much less they tell: that of a codec hangs together.
+    own = noise_over(cells)
+    scene = steady_outside(cells, own)
+    centre, known = labelled_ground(cells, cell_looks(cells, noise), scene, noise)
     followed = _followed_ground(cells, noise, floor)
-    second = better_places(cells, centre, followed.background.centre, ~steady_outside(looks), noise)
+    second = better_places(cells, centre, followed.background.centre, ~scene, own)
     centre = np.where(second[:, :, None], followed.background.centre, centre)
     known = np.where(second, followed.seen, known)
     tolerance = tolerance_of(noise)[np.clip(np.rint(centre), 0, 255).astype(np.uint8)]

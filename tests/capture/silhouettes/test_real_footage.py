@@ -100,6 +100,26 @@ def test_a_subject_that_rests_half_of_the_time_is_not_taken_for_ground(
     assert wrong.mean() < 0.01  # the subject covers 3.7 % of the image
 
 
+def test_a_haunch_that_only_breathes_is_not_taken_for_ground_in_a_noisy_image(rng: np.random.Generator) -> None:
+    """Its outline stirs by less than the noise of pixels shows, and more than that of cells does; a head turns."""
+    rows, columns = np.mgrid[:400, :520]
+    ground = 150 + cv2.GaussianBlur(rng.normal(0, 60, rows.shape), (0, 0), 8.0)
+    images = []
+    for n in range(24):
+        breath, turn = 0.5 * np.sin(1.9 * n), 25 * np.sin(0.7 * n)
+        haunch = np.hypot(columns - 240, rows - 200) - 60 - breath
+        head = np.hypot(columns - 320, rows - 200 - turn) - 30
+        cover = np.clip(0.5 - np.minimum(haunch, head), 0.0, 1.0)
+        scene = ground + cover * (35 - ground)
+        images.append(np.clip(scene + rng.normal(0, 5, scene.shape), 0, 255).astype(np.uint8))
+    stack = np.stack(images)[:, :, :, None]
+    found = uncovered_ground(stack, noise_over(stack), 0.5)
+    covered = np.hypot(columns - 240, rows - 200) < 57
+    assert found.seen[covered].mean() < 0.05
+    wrong = np.abs(found.background.centre[:, :, 0] - ground) > 40  # the subject differs by 115
+    assert wrong[covered].mean() < 0.05
+
+
 def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
     """A ball with a smaller part on top that looks like shade, and real shade on the floor beside it."""
     views = list(RIG)
