@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -26,7 +26,7 @@ from capture.silhouettes.preparation import Prepared
 from capture.silhouettes.sitting import SITTING_MARGIN, Cut, others_bound, support
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.consensus import consensus
-from capture.silhouettes.views.floor_light import Picture, lit_otherwise
+from capture.silhouettes.views.floor_light import Picture, lit_alike, lit_otherwise
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
@@ -211,12 +211,34 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, holes: S
                 views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
     thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
     if any((part.thin | part.broad).any() for part in thin):
+        thin = _without_shade(views, models, thin, floor)
         views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, views.frames)
     return scene
 
 
 def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools], floor: Floor) -> list[Bools] | None:
     """Return (h, w) what differs and is not lit as the floor behind it; None where floor or light are not known."""
+    pictures = _pictures(views, models, floor)
+    if pictures is None:
+        return None
+    asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
+    return lit_otherwise(asked, views.masks, pictures, views.frames, floor.marks)
+
+
+def _without_shade(
+    views: _CloseViews, models: Sequence[Model], parts: Sequence[ThinParts], floor: Floor
+) -> list[ThinParts]:
+    """Return thin parts without what is only dark and lit as the floor behind it: where shades cross they are thin."""
+    pictures = _pictures(views, models, floor)
+    if pictures is None:
+        return list(parts)
+    asked = [part.dark & ~mask for part, mask in zip(parts, views.masks, strict=True)]
+    shade = lit_alike(asked, views.masks, pictures, views.frames, floor.marks)
+    return [replace(part, dark=part.dark & ~lit) for part, lit in zip(parts, shade, strict=True)]
+
+
+def _pictures(views: _CloseViews, models: Sequence[Model], floor: Floor) -> list[Picture] | None:
+    """Return the images and empty scenes of all views; None where the floor's marks or an empty scene are not known."""
     if not np.isfinite(floor.marks):
         return None
     pictures = []
@@ -227,8 +249,7 @@ def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools]
         rows, columns = doubt.window
         light, corner = doubt.light.astype(np.float32), (rows.start, columns.start)
         pictures.append(Picture(doubt.image, plate.background.centre, light, corner))
-    asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
-    return lit_otherwise(asked, views.masks, pictures, views.frames, floor.marks)
+    return pictures
 
 
 def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> ThinParts:

@@ -1,8 +1,8 @@
-"""Which pixels that look like shade are not lit as the floor behind them is.
+"""Which pixels that look like shade are lit as the floor behind them is, and which are not.
 
 Shade on a matt floor darkens a place by the same factors whoever looks at it. So where two other views see the floor at
 the end of a line of sight, and agree on how it is lit, a pixel of another ratio of image and empty scene shows
-something before the floor: a bare leg before its own shadow.
+something before the floor: a bare leg before its own shadow. One of the ratio that all others have there shows shade.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from calibration.foundation.compiled import compiled
 from capture.silhouettes.views.following import LATTICE_PX, direction
 from capture.silhouettes.views.lines_of_sight import Frame, lattice_of
 
-__all__ = ["Picture", "lit_otherwise"]
+__all__ = ["Picture", "lit_alike", "lit_otherwise"]
 
 #: Ratios are the same within this share, or within those of so many pixels around: calibration is not exact.
 _SAME, _AROUND_PX = 0.06, 2
@@ -28,6 +28,8 @@ _SAME, _AROUND_PX = 0.06, 2
 _STRIDE = 2
 #: Brightness that noise and black level make of no light.
 _DARK = np.float32(8.0)
+#: What the other views say of a pixel: it is lit as all of them have the floor behind it; as none of them has.
+_ALIKE, _OTHERWISE = 1, 2
 _SQUARE = np.ones((2 * _AROUND_PX + 1, 2 * _AROUND_PX + 1), np.uint8)
 
 
@@ -87,6 +89,23 @@ def lit_otherwise(
         frames: cameras of whole images, and where (x, y) in these each view begins.
         height: z of the floor, mm.
     """
+    return [told == _OTHERWISE for told in _told(asked, masks, pictures, frames, height)]
+
+
+def lit_alike(
+    asked: Sequence[Bools], masks: Sequence[Bools], pictures: Sequence[Picture], frames: Sequence[Frame], height: float
+) -> list[Bools]:
+    """Return which of the pixels asked (h, w) are lit as all others that see the floor behind them see it.
+
+    Arguments as `lit_otherwise` has them.
+    """
+    return [told == _ALIKE for told in _told(asked, masks, pictures, frames, height)]
+
+
+def _told(
+    asked: Sequence[Bools], masks: Sequence[Bools], pictures: Sequence[Picture], frames: Sequence[Frame], height: float
+) -> list[Bytes]:
+    """Return (h, w) what the others say of the pixels asked of each view; 0 where they cannot tell."""
     sizes = np.array([mask.shape for mask in masks], dtype=np.int64)
     views = _Windows(
         np.array([camera.packed() for camera, _ in frames]),
@@ -273,30 +292,35 @@ def _mirrored(place: int, side: int) -> int:
 
 
 @compiled
-def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights) -> Bools:
-    """Return (h, w) what of the pixels asked is not lit as the floor that the others show, with the pixels beside."""
-    out, channels = np.zeros(asked.shape, np.bool_), len(picture[2])
+def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights) -> Bytes:
+    """Return (h, w) what the floor that the others show says of the pixels asked, with the pixels beside."""
+    out, channels = np.zeros(asked.shape, np.uint8), len(picture[2])
     own, gains = np.empty(channels, np.float32), _gains(picture[2], 3)
     places = np.empty(len(shown), np.int64)
     for n in range(pixels.shape[1]):
-        y, x, count = pixels[0, n], pixels[1, n], 0
+        y, x, count, agree = pixels[0, n], pixels[1, n], 0, 0
         for view in range(len(shown)):
             if shown[view, n] >= 0:
                 places[count] = _place_of(shown[view, n], view, lights, channels)
                 count += 1
-        if not _known(places[:count], lights, channels):
+        if count == 0:
             continue
         _fill_ratios(picture, y, (x, x + 1), gains, own)
-        agrees = False
         for k in range(count):
             same = True
             for c in range(channels):
                 same &= (own[c] <= lights.high[places[k] + c]) & (lights.low[places[k] + c] <= own[c])
-            agrees |= same
-        if not agrees:
-            for v in range(y, min(y + _STRIDE, asked.shape[0])):
-                for u in range(x, min(x + _STRIDE, asked.shape[1])):
-                    out[v, u] = asked[v, u]
+            agree += same
+        if agree == count:
+            verdict = _ALIKE
+        elif agree == 0 and _known(places[:count], lights, channels):
+            verdict = _OTHERWISE
+        else:
+            continue
+        for v in range(y, min(y + _STRIDE, asked.shape[0])):
+            for u in range(x, min(x + _STRIDE, asked.shape[1])):
+                if asked[v, u]:
+                    out[v, u] = verdict
     return out
 
 

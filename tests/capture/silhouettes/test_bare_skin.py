@@ -15,7 +15,7 @@ from calibration.geometry.transforms import RigidTransform
 from capture.silhouettes.cleanup import Cleaning, clean_mask, silhouette_and_holes
 from capture.silhouettes.shade import floor_of
 from capture.silhouettes.views.confirmation import Floor
-from capture.silhouettes.views.floor_light import Picture, lit_otherwise
+from capture.silhouettes.views.floor_light import Picture, lit_alike, lit_otherwise
 from capture.silhouettes.views.restoration import seen_above
 
 SIZE = (200, 150)
@@ -78,8 +78,8 @@ def scene(light_of_leg: float) -> tuple[list[np.ndarray], list[np.ndarray], list
 
 def reference(
     asked: Sequence[np.ndarray], masks: Sequence[np.ndarray], pictures: Sequence[Picture], rig: Rig, height: float
-) -> list[np.ndarray]:
-    """Return what `lit_otherwise` does for whole images, view by view and pair by pair, by images of all ratios."""
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return what `lit_otherwise` and `lit_alike` do for whole images, pair by pair, by images of all ratios."""
     square = np.ones((5, 5), np.uint8)
     ratios, free = [], [cv2.dilate(mask.view(np.uint8), square) == 0 for mask in masks]
     for image, ground, light, _ in pictures:
@@ -87,9 +87,9 @@ def reference(
         ratios.append(cv2.blur(image.astype(np.float32), (3, 3)) / np.maximum(full, np.float32(8.0)))
     low = [cv2.erode(ratio, square) * np.float32(0.94) for ratio in ratios]
     high = [cv2.dilate(ratio, square) * np.float32(1.06) for ratio in ratios]
-    found = []
+    otherwise, alike = [], []
     for index, view in enumerate(rig):
-        out = np.zeros_like(asked[index])
+        unlike, like = np.zeros_like(asked[index]), np.zeros_like(asked[index])
         for y, x in zip(*(2 * one for one in np.nonzero(asked[index][::2, ::2])), strict=True):
             origin, ray = view.rays(np.array([float(x), float(y)]))
             place = origin + (height - origin[2]) / ray[2] * ray
@@ -101,10 +101,12 @@ def reference(
                         lights.append((low[other][v, u], high[other][v, u]))
             known = any((a[0] <= b[1]).all() and (b[0] <= a[1]).all() for n, a in enumerate(lights) for b in lights[:n])
             own = ratios[index][y, x]
-            agrees = any((least <= own).all() and (own <= most).all() for least, most in lights)
-            out[y : y + 2, x : x + 2] = known and not agrees
-        found.append(out & asked[index])
-    return found
+            agree = [(least <= own).all() and (own <= most).all() for least, most in lights]
+            unlike[y : y + 2, x : x + 2] = known and not any(agree)
+            like[y : y + 2, x : x + 2] = bool(agree) and all(agree)
+        otherwise.append(unlike & asked[index])
+        alike.append(like & asked[index])
+    return otherwise, alike
 
 
 def test_a_foot_below_a_shank_of_the_floors_colour_is_kept_and_what_lies_apart_is_not() -> None:
@@ -146,6 +148,17 @@ def test_what_is_not_lit_as_the_floor_behind_it_is_no_shade() -> None:
     assert not any(out.any() for out in alone)  # one other view is no witness: something may hide the floor from it
 
 
+def test_what_is_lit_as_all_others_see_the_floor_behind_it_is_shade() -> None:
+    body, legs, shades, pictures = scene(0.85)
+    asked = [leg | shade for leg, shade in zip(legs, shades, strict=True)]
+    found = lit_alike(asked, body, pictures, FRAMES, 0.0)
+    # What the body hides from all others, and what the leg hides from one of them, is not known.
+    assert np.concatenate([out[shade] for shade, out in zip(shades, found, strict=True)]).mean() > 0.6
+    inner = [leg & (cv2.erode(leg.view(np.uint8), np.ones((7, 7), np.uint8)) > 0) for leg in legs]
+    assert np.concatenate([out[leg] for leg, out in zip(inner, found, strict=True)]).mean() < 0.05
+    assert not any((out & ~some).any() for out, some in zip(found, asked, strict=True))
+
+
 def test_the_compiled_look_at_the_floor_is_that_of_the_reference() -> None:
     """Noise, a coloured light, a scene of many brightnesses; windows of the images say the same as these do."""
     rng = np.random.default_rng(4)
@@ -157,11 +170,12 @@ def test_the_compiled_look_at_the_floor_is_that_of_the_reference() -> None:
         light = rng.uniform(0.9, 1.1, 3).astype(np.float32)
         image = np.clip(np.rint(ground * light * picture.image / 200.0 + rng.normal(0.0, 2.0, ground.shape)), 0, 255)
         noisy.append(Picture(image.astype(np.uint8), ground, light, (0, 0)))
-    found, wanted = lit_otherwise(asked, body, noisy, FRAMES, 0.0), reference(asked, body, noisy, RIG, 0.0)
-    assert sum(map(np.count_nonzero, wanted)) > 100
-    # Lines of sight are interpolated: one in a thousand may end in the pixel beside.
-    differing = sum(np.count_nonzero(a != b) for a, b in zip(found, wanted, strict=True))
-    assert differing <= 0.005 * sum(map(np.count_nonzero, asked))
+    found, alike = (one(asked, body, noisy, FRAMES, 0.0) for one in (lit_otherwise, lit_alike))
+    for told, wanted in zip((found, alike), reference(asked, body, noisy, RIG, 0.0), strict=True):
+        assert sum(map(np.count_nonzero, wanted)) > 100
+        # Lines of sight are interpolated: one in a thousand may end in the pixel beside.
+        differing = sum(np.count_nonzero(a != b) for a, b in zip(told, wanted, strict=True))
+        assert differing <= 0.005 * sum(map(np.count_nonzero, asked))
     # Windows with room for what is around what is asked; even corners keep the grid of lines.
     windows = [(slice(2 * n, SIZE[1] - 3 * n), slice(4 * n, SIZE[0] - n)) for n in range(len(RIG))]
     parts = [

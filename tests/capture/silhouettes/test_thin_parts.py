@@ -119,6 +119,27 @@ def test_only_in_colour_and_without_a_filmed_empty_scene() -> None:
     assert max(gains("moving", 1)) == 0
 
 
+def test_a_thin_shade_on_the_floor_is_told_by_its_light_and_a_tail_above_it_is_kept() -> None:
+    """Views err by a pixel, so a line on the floor may be seen above it; but all views have it in one light there."""
+    body = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+
+    def gains(height: float) -> float:
+        doubts, models, lines = [], [], [tail(view, height) for view in RIG]
+        for mask, line in zip(body, lines, strict=True):
+            looks = np.where(mask, 25.0, np.where(line, 0.7 * GROUND, GROUND))
+            shape = (*mask.shape, 3)
+            model = PlateModel(Background(np.full(shape, GROUND, np.float32), np.full(shape, 1.5, np.float32)))
+            doubts.append(doubt_of(looks.astype(np.uint8)[..., None].repeat(3, axis=2), mask, model, Cleaning()))
+            models.append(CameraModel("moving", model, Cleaning(), False))
+        views = _CloseViews.of(body, doubts, RIG)
+        _restore(views, models, Floor(-3.0, 1, 60.0, 0.0), [None] * len(views.masks))
+        new = zip(views.masks, lines, body, views.windows, strict=True)
+        return float(np.concatenate([out[(line & ~mask)[at]] for out, line, mask, at in new]).mean())
+
+    assert gains(12.0) > 0.5
+    assert gains(0.0) < 0.2
+
+
 def test_hats_are_openings_and_closings_that_the_body_has_no_part_in(rng: np.random.Generator) -> None:
     values = rng.uniform(0.5, 2.0, (40, 50)).astype(np.float32)
     body = np.zeros((40, 50), np.uint8)
