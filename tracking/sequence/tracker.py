@@ -314,7 +314,7 @@ class Tracker:
     ) -> bool:
         """Try badly fitted frames again from their neighbours, in both directions; say whether anything improved.
 
-        ``tried`` are frames and the neighbours' fits that they were tried from: from these they would end as they did.
+        ``tried`` are frames and the fits that they were tried from: from these they would end as they did.
         """
         known = [fit.agreement for fit in fits if fit is not None]
         usual = float(np.median(known))
@@ -330,15 +330,24 @@ class Tracker:
                 assert other is not None
                 if fit.agreement > usual - self.settings.retry or other.agreement < fit.agreement:
                     continue
-                if (frame, other) in tried:
+                # Outlines that lie close are those of the right limbs: from a neighbour such a frame would end where it
+                # is, a little further on.
+                close = self.solver.posture is not None and self.solver.lies_close(fit)
+                start = fit if close else other
+                if (frame, start) in tried:
                     continue
-                tried.add((frame, other))
-                trial = self.solver.fit(observe(frame), other.pose, other.latent, latent_steps=False, warm=True)
-                kept = better(fit, trial)
-                if kept is trial:
-                    fits[frame] = trial
+                tried.add((frame, start))
+                kept = better(fit, self._tried_again(observe(frame), start, close=close) or fit)
+                if kept is not fit:
+                    fits[frame] = kept
                     improved = True
         return improved
+
+    def _tried_again(self, observation: Observation, start: FrameFit, *, close: bool) -> FrameFit | None:
+        """Fit a frame from a fit: its own where outlines lie close, a neighbour's where they do not."""
+        if close:
+            return self.solver.glance(observation, start.pose, start.latent)
+        return self.solver.fit(observation, start.pose, start.latent, latent_steps=False, warm=True)
 
     def _place_points(
         self, term: PointTerm, observe: Callable[[int], Observation], fits: list[FrameFit | None]
