@@ -1,4 +1,7 @@
-"""Compiled logarithm of a rotation, the derivative it needs, and means of many rotations, for loops over quads."""
+"""Compiled logarithm of a rotation, its derivative, small products, and means of many rotations, for loops over quads.
+
+The products are loops over arrays that exist: in a compiled loop `@` makes an array and calls a library for each.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,45 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.compiled import compiled
 from calibration.geometry.transforms import rotation_from_vector
 
-__all__ = ["inverse_left_jacobian", "mean_rotations", "rotation_log"]
+__all__ = [
+    "dot3",
+    "inverse_left_jacobian",
+    "mean_rotations",
+    "rotation_log",
+    "times3",
+    "times_transposed3",
+    "transposed_times3",
+]
+
+
+@compiled
+def dot3(a: Floats, b: Floats) -> float:
+    """Return the product of two vectors (3,)."""
+    return float(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+
+
+@compiled
+def times3(a: Floats, b: Floats, out: Floats) -> None:
+    """Write the product a b of two (3, 3)."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = a[i, 0] * b[0, j] + a[i, 1] * b[1, j] + a[i, 2] * b[2, j]
+
+
+@compiled
+def times_transposed3(a: Floats, b: Floats, out: Floats) -> None:
+    """Write the product a b^T of two (3, 3)."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = a[i, 0] * b[j, 0] + a[i, 1] * b[j, 1] + a[i, 2] * b[j, 2]
+
+
+@compiled
+def transposed_times3(a: Floats, b: Floats, out: Floats) -> None:
+    """Write the product a^T b of two (3, 3)."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = a[0, i] * b[0, j] + a[1, i] * b[1, j] + a[2, i] * b[2, j]
 
 
 @compiled

@@ -6,6 +6,7 @@ rest are terms of `tracking.terms`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
@@ -393,7 +394,7 @@ class FrameEnergy:
         The larger their errors, over what is expected, the longer the stretches that share one: hence the square.
         """
         expected = self.settings.contour_sigma * self.unit
-        return float(np.clip((residual / expected) ** 2, *ERRING)) if np.isfinite(residual) else COMMON
+        return min(max((residual / expected) ** 2, ERRING[0]), ERRING[1]) if math.isfinite(residual) else COMMON
 
     def _curvature(self, at: Evaluation) -> Singles:
         """(6 Q, 6 Q) curvature by the quads, the latent point eliminated."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from calibration.geometry.transforms import rotation_from_vector
+from calibration.foundation.compiled import compiled
 from tracking.quads.deformation import CageRig
 from tracking.quads.oriented_quads import QuadPose
 from tracking.terms.rigidity import rigidity_term
@@ -15,8 +17,30 @@ __all__ = ["fit_to_points", "moved"]
 
 def moved(pose: QuadPose, step: Floats) -> QuadPose:
     """Apply a (6 Q,) step: per quad a left rotation vector (rad), then a displacement (mm)."""
-    steps = step.reshape(-1, 6)
-    return QuadPose(rotation_from_vector(steps[:, :3]) @ pose.rotations, pose.centres + steps[:, 3:])
+    steps = np.ascontiguousarray(step.reshape(-1, 6), np.float64)
+    return QuadPose(_turned(np.array(pose.rotations), steps), pose.centres + steps[:, 3:])
+
+
+@compiled
+def _turned(rotations: Floats, steps: Floats) -> Floats:
+    """Turn rotations (Q, 3, 3) by the rotation vectors that steps (Q, 6) begin with (Rodrigues)."""
+    result = np.empty(rotations.shape)
+    for q in range(len(steps)):
+        x, y, z = steps[q, 0], steps[q, 1], steps[q, 2]
+        square = x * x + y * y + z * z
+        angle = math.sqrt(square)
+        if angle < 1e-4:  # the series are exact to the last bit there
+            first, second = 1.0 - square / 6.0, 0.5 - square / 24.0
+        else:
+            first, second = math.sin(angle) / angle, 2.0 * math.sin(0.5 * angle) ** 2 / square
+        for j in range(3):
+            a, b, c = rotations[q, 0, j], rotations[q, 1, j], rotations[q, 2, j]
+            # v x r, and v x (v x r)
+            u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+            result[q, 0, j] = a + first * u + second * (y * w - z * v)
+            result[q, 1, j] = b + first * v + second * (z * u - x * w)
+            result[q, 2, j] = c + first * w + second * (x * v - y * u)
+    return result
 
 
 def fit_to_points(

@@ -135,22 +135,24 @@ def judged(drawing: ViewDrawing, count: int, tolerance: float, *, covered: int =
         they swing by, is put down to the nearest of the limbs below: a foot under the hem.
     """
     near = tolerance * drawing.rate
-    canvas = drawing.canvas
+    # What is nearest to a pixel lies with it between the ends of model and silhouette: the room around is left out.
+    top, bottom, left, right = _extent(drawing.limbs, drawing.canvas.mask)
+    within = slice(top, bottom), slice(left, right)
+    limbs, mask = drawing.limbs[within], drawing.canvas.mask[within]
     areas, outside, apart = np.zeros(count), np.zeros(count), np.zeros(count)
-    _tally(drawing.limbs, canvas.emptiness, near, areas, outside, apart)
+    _tally(limbs, drawing.canvas.emptiness[within], near, areas, outside, apart)
     missing = np.zeros(count)
-    bare = (drawing.limbs == 0).astype(np.uint8)
-    seen = bare & canvas.mask
+    bare = (limbs == 0).astype(np.uint8)
+    seen = bare & mask
     # Few bare pixels lie at the rim, most likely: then a quicker distance tells that none is far from the model.
     unsure = int(cv2.countNonZero(seen)) < RIM * areas.sum()
     if areas.any() and (not unsure or _any_far(bare, seen, near)):
         # The label of a pixel is that of the nearest pixel of the model; the outermost limb there owns it.
         away, labels = cv2.distanceTransformWithLabels(bare, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
-        below = (drawing.limbs & covered == 0).astype(np.uint8)
         under = labels
-        if not below.all():
+        if covered and not (below := (limbs & covered == 0).astype(np.uint8)).all():
             under = cv2.distanceTransformWithLabels(below, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)[1]
-        _put_down(drawing.limbs, canvas.mask, away, labels, under, covered, near, missing)
+        _put_down(limbs, mask, away, labels, under, covered, near, missing)
     size = np.where(areas > 0, areas, np.nan)
     return outside / size, missing / size, apart / size
 
@@ -212,22 +214,38 @@ def _across(pixels: Floats, unknown: float) -> float:
 
 
 @compiled
+def _extent(limbs: Layers, mask: Bytes) -> tuple[int, int, int, int]:
+    """First row and the one after the last, and the same of columns, that hold all drawn and silhouette pixels."""
+    height, width = limbs.shape
+    top, bottom, left, right = 0, height, 0, width
+    while top < bottom and not (limbs[top].any() or mask[top].any()):
+        top += 1
+    while bottom > top and not (limbs[bottom - 1].any() or mask[bottom - 1].any()):
+        bottom -= 1
+    while left < right and not (limbs[top:bottom, left].any() or mask[top:bottom, left].any()):
+        left += 1
+    while right > left and not (limbs[top:bottom, right - 1].any() or mask[top:bottom, right - 1].any()):
+        right -= 1
+    return top, bottom, left, right
+
+
+@compiled
 def _tally(limbs: Layers, emptiness: Singles, near: float, areas: Floats, outside: Floats, apart: Floats) -> None:
     """Count each limb's pixels, those far outside, and those that no other limb covers."""
+    # Pixels with the same limbs are counted together: there are few such sets, clothes' bit among them.
+    count, sets = len(areas), 1 << (len(areas) + 1)
+    pixels = np.zeros((2, sets), np.int64)
     for row in range(limbs.shape[0]):
         for column in range(limbs.shape[1]):
-            bits = limbs[row, column]
-            if bits == 0:
-                continue
-            alone = (bits & (bits - 1)) == 0
-            far = emptiness[row, column] > near
-            for limb in range(len(areas)):
-                if (bits >> limb) & 1:
-                    areas[limb] += 1
-                    if far:
-                        outside[limb] += 1
-                    if alone:
-                        apart[limb] += 1
+            pixels[int(emptiness[row, column] > near), limbs[row, column] & (sets - 1)] += 1
+    for bits in range(1, sets):
+        every = pixels[0, bits] + pixels[1, bits]
+        for limb in range(count):
+            if every and (bits >> limb) & 1:
+                areas[limb] += every
+                outside[limb] += pixels[1, bits]
+                if bits == 1 << limb:
+                    apart[limb] += every
 
 
 # Eight parameters: a kernel over the fields of a drawing and its distances.
@@ -240,25 +258,33 @@ def _put_down(
     ``labels`` name the nearest pixel of the model, ``under`` that of the limbs below clothes.
     """
     count = len(missing)
-    owner = np.zeros(limbs.size + 1, np.int64)
-    below = np.full(limbs.size + 1, count)
+    outermost = _highest(1 << (count + 1))
+    owner = np.zeros(limbs.size + 1, np.uint8)
+    below = np.full(limbs.size + 1 if covered else 1, np.uint8(count))
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):
-            bits = limbs[row, column]
+            bits = limbs[row, column] & (len(outermost) - 1)
             if bits:
-                for limb in range(count + 1):
-                    if (bits >> limb) & 1:
-                        owner[labels[row, column]] = limb
-                        if (covered >> limb) & 1:
-                            below[under[row, column]] = limb
+                owner[labels[row, column]] = outermost[bits]
+                if bits & covered:
+                    below[under[row, column]] = outermost[bits & covered]
     for row in range(mask.shape[0]):
         for column in range(mask.shape[1]):
             if mask[row, column] and away[row, column] > near:
                 limb = owner[labels[row, column]]
-                if limb == count and away[row, column] > SWING * near:
+                if covered and limb == count and away[row, column] > SWING * near:
                     limb = below[under[row, column]]
                 if limb < count:
                     missing[limb] += 1
+
+
+@compiled
+def _highest(sets: int) -> Bytes:
+    """Highest bit of each number below ``sets``, 0 for 0."""
+    highest = np.zeros(sets, np.uint8)
+    for bits in range(2, sets):
+        highest[bits] = highest[bits >> 1] + 1
+    return highest
 
 
 def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int, empty: float, totals: Floats) -> None:

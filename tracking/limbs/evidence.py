@@ -8,6 +8,7 @@ that is nearest in the image. Neither needs the recording's usual level.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class LimbSight:
         """(L,) share outside, and missing, in the view that shows most of it."""
         return np.nan_to_num(self.outside).max(axis=1), np.nan_to_num(self.missing).max(axis=1)
 
-    @property
+    @cached_property
     def bad(self) -> Floats:
         """(L,) how badly each limb is explained: the mean over views, 0 is perfect."""
         both = np.nan_to_num(self.outside) + np.nan_to_num(self.missing)

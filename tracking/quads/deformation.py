@@ -19,6 +19,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
+from calibration.geometry.rotation_kernels import dot3
 from tracking.quads.anchors import anchored_rows
 from tracking.quads.cage import Cage, build_cage, clearance
 from tracking.quads.green import green_coordinates
@@ -245,14 +246,18 @@ def _carrier_blocks(
         block[6], block[8] = -z, x
         block[12], block[13] = y, -x
         block[3] = block[10] = block[17] = 1.0
+    # Room for what a face needs, made once: arrays made for each face would cost more than the work in them.
     by_edge = np.empty((3, 3, 3))  # derivative of s n by the three vertices of the face
+    u, v, w, n, turn_u, turn_v = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for j in range(len(faces)):
-        u = vertices[faces[j, 1]] - vertices[faces[j, 0]]
-        v = vertices[faces[j, 2]] - vertices[faces[j, 0]]
-        w = np.array([u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]])
-        uu, uv, vv = np.dot(u, u), np.dot(u, v), np.dot(v, v)
-        length = np.sqrt(np.dot(w, w)) + 1e-30
-        n = w / length
+        for k in range(3):
+            u[k] = vertices[faces[j, 1], k] - vertices[faces[j, 0], k]
+            v[k] = vertices[faces[j, 2], k] - vertices[faces[j, 0], k]
+        w[0], w[1], w[2] = u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]
+        uu, uv, vv = dot3(u, u), dot3(u, v), dot3(v, v)
+        length = np.sqrt(dot3(w, w)) + 1e-30
+        for k in range(3):
+            n[k] = w[k] / length
         square = 2.0 * rest[j, 3] * rest[j, 3]
         stretch = np.sqrt(max(uu * rest[j, 2] - 2.0 * uv * rest[j, 1] + vv * rest[j, 0], 1e-30) / square)
         fade = length / (FLAT * stretch * stretch * rest[j, 3])
@@ -262,12 +267,11 @@ def _carrier_blocks(
             grow_u = (u[k] * rest[j, 2] - v[k] * rest[j, 1]) / (square * stretch)
             grow_v = (v[k] * rest[j, 0] - u[k] * rest[j, 1]) / (square * stretch)
             # dw = du x v + u x dv, dn = (1 - n n^T) dw / |w|
-            turn_u = np.zeros(3)
-            turn_v = np.zeros(3)
             nxt, last = (k + 1) % 3, (k + 2) % 3
+            turn_u[k] = turn_v[k] = 0.0
             turn_u[nxt], turn_u[last] = -v[last], v[nxt]
             turn_v[nxt], turn_v[last] = u[last], -u[nxt]
-            along_u, along_v = np.dot(n, turn_u), np.dot(n, turn_v)
+            along_u, along_v = dot3(n, turn_u), dot3(n, turn_v)
             for r in range(3):
                 if fade >= 1.0:
                     by_u = n[r] * grow_u + stretch * (turn_u[r] - n[r] * along_u) / length

@@ -314,9 +314,10 @@ def _around(values: Floats) -> Floats:
     """(T, L) means of values over the frames around, of those that are known; 0 where none is."""
     known, frames = np.isfinite(values), len(values)
     total, count = np.zeros(known.shape), np.zeros(known.shape)
-    for shift in range(-TOGETHER, TOGETHER + 1):
-        to = slice(max(-shift, 0), max(min(frames, frames - shift), 0))
-        of = slice(max(shift, 0), max(min(frames, frames + shift), 0))
+    reach = min(TOGETHER, frames - 1)
+    for shift in range(-reach, reach + 1):
+        to = slice(max(-shift, 0), min(frames, frames - shift))
+        of = slice(max(shift, 0), min(frames, frames + shift))
         total[to] += np.nan_to_num(values[of])
         count[to] += known[of]
     return np.asarray(total / np.maximum(count, 1))

@@ -17,7 +17,13 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
-from calibration.geometry.rotation_kernels import inverse_left_jacobian, rotation_log
+from calibration.geometry.rotation_kernels import (
+    dot3,
+    inverse_left_jacobian,
+    rotation_log,
+    times3,
+    times_transposed3,
+)
 from calibration.geometry.transforms import cross_matrix, vector_from_rotation
 from tracking.priors.pose_chart import PoseChart
 from tracking.priors.prior import LatentPoint, Prior
@@ -99,10 +105,12 @@ def _add_prior(
 ) -> float:
     quads, latent = len(rotations), mean_jacobian.shape[1]
     to_root = np.ascontiguousarray(rotations[root].T)
+    relative, away, turned = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    arm = np.empty(3)
     # One block of six residuals: derivative by the root's numbers, the quad's own and the latent point
     size = 12 + latent
     block = np.zeros((6, size))
-    residual = np.empty(6)
+    residual, squares = np.empty(6), np.empty(size)
     columns = np.empty(size, np.int64)
     columns[:6] = 6 * root + np.arange(6)
     columns[12:] = 6 * quads + np.arange(latent)
@@ -111,14 +119,16 @@ def _add_prior(
     for index in range(len(others)):
         quad = others[index]
         columns[6:12] = 6 * quad + np.arange(6)
-        arm = centres[quad] - centres[root]
-        x, y, z = rotation_log(to_root @ rotations[quad] @ means[quad].T)
+        for k in range(3):
+            arm[k] = centres[quad, k] - centres[root, k]
+        times3(to_root, rotations[quad], relative)
+        times_transposed3(relative, means[quad], away)
+        x, y, z = rotation_log(away)
         inverse_left_jacobian(x, y, z, twist)
         # t = R_r^T (c_q - c_r) / s;  w = log(R_r^T R_q M^T), so dw = J_l^-1(w) R_r^T (w_q - w_r)
-        turned = twist @ to_root
-        offset = to_root @ arm
-        residual[0], residual[1], residual[2] = offset[0], offset[1], offset[2]
-        residual[:3] /= length_scale
+        times3(twist, to_root, turned)
+        for k in range(3):
+            residual[k] = dot3(to_root[k], arm) / length_scale
         residual[3], residual[4], residual[5] = x, y, z
         for k in range(6):
             unit = shift if k < 3 else turn
@@ -134,12 +144,15 @@ def _add_prior(
                 block[i, k] = shift * (to_root[i, n] * arm[m] - to_root[i, m] * arm[n]) / length_scale
                 block[3 + i, 6 + k] = turn * turned[i, k]
                 block[3 + i, k] = -block[3 + i, 6 + k]
-        slopes = block.T @ residual
-        squares = block.T @ block
         for i in range(size):
-            gradient[columns[i]] += slopes[i]
+            squares[:] = 0.0
+            for k in range(6):
+                if block[k, i] != 0.0:
+                    gradient[columns[i]] += block[k, i] * residual[k]
+                    for j in range(size):
+                        squares[j] += block[k, i] * block[k, j]
             for j in range(size):
-                hessian[columns[i], columns[j]] += squares[i, j]
+                hessian[columns[i], columns[j]] += squares[j]
     return cost
 
 

@@ -17,7 +17,13 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
-from calibration.geometry.rotation_kernels import inverse_left_jacobian, mean_rotations, rotation_log
+from calibration.geometry.rotation_kernels import (
+    inverse_left_jacobian,
+    mean_rotations,
+    rotation_log,
+    times_transposed3,
+    transposed_times3,
+)
 from calibration.geometry.transforms import RigidTransform, vector_from_rotation
 from tracking.priors.prior import Prior
 from tracking.quads.oriented_quads import QuadPose, QuadRig
@@ -69,27 +75,36 @@ def _deviations(
     residual: Floats,
     jacobian: Floats,
 ) -> None:
-    raw = np.zeros((6, 12))
-    away = np.empty(6)
-    twist = np.empty((3, 3))
+    raw, away, offset = np.zeros((6, 12)), np.empty(6), np.empty(3)
+    twist, relative, turned, twist_first = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for e in range(len(pairs)):
         a, b = pairs[e, 0], pairs[e, 1]
-        to_first = np.ascontiguousarray(rotations[a].T)
-        offset = centres[b] - centres[a]
-        away[:3] = to_first @ offset
-        away[3], away[4], away[5] = rotation_log(to_first @ rotations[b] @ means_r[e].T)
+        first = rotations[a]
+        for i in range(3):
+            offset[i] = centres[b, i] - centres[a, i]
+        for i in range(3):
+            away[i] = first[0, i] * offset[0] + first[1, i] * offset[1] + first[2, i] * offset[2]
+        transposed_times3(first, rotations[b], relative)
+        times_transposed3(relative, means_r[e], turned)
+        away[3], away[4], away[5] = rotation_log(turned)
         inverse_left_jacobian(away[3], away[4], away[5], twist)
-        twist_first = twist @ to_first
-        away -= means[e]
+        times_transposed3(twist, first, twist_first)
+        for i in range(6):
+            away[i] -= means[e, i]
         for i in range(3):
             for k in range(3):
                 n, m = (k + 1) % 3, (k + 2) % 3
                 # d(R_a^T (c_b - c_a)) by a turn of a: R_a^T [c_b - c_a]
-                raw[i, k] = to_first[i, n] * offset[m] - to_first[i, m] * offset[n]
-                raw[i, 3 + k], raw[i, 9 + k] = -to_first[i, k], to_first[i, k]
+                raw[i, k] = first[n, i] * offset[m] - first[m, i] * offset[n]
+                raw[i, 3 + k], raw[i, 9 + k] = -first[k, i], first[k, i]
                 raw[3 + i, k], raw[3 + i, 6 + k] = -twist_first[i, k], twist_first[i, k]
-        residual[e] = whitening[e] @ away
-        jacobian[e] = whitening[e] @ raw
+        for i in range(6):
+            residual[e, i] = 0.0
+            jacobian[e, i] = 0.0
+            for k in range(6):
+                residual[e, i] += whitening[e, i, k] * away[k]
+                for m in range(12):
+                    jacobian[e, i, m] += whitening[e, i, k] * raw[k, m]
 
 
 @lru_cache(maxsize=2)

@@ -16,6 +16,7 @@ import numpy as np
 
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled
+from calibration.geometry.rotation_kernels import dot3, times_transposed3
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.terms.pair_term import PairTerm
 
@@ -64,16 +65,18 @@ def _rigidity(
     residual: Floats,
     jacobian: Floats,
 ) -> None:
+    rest, offset, by_a, by_b = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    turn_a, turn_b, x = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for e in range(len(pairs)):
         a, b = pairs[e, 0], pairs[e, 1]
-        rest = rest_centres[b] - rest_centres[a]
-        rest_length = max(math.sqrt(np.sum(rest * rest)), 1e-9)
-        turn_a = rotations[a] @ rest_rotations[a].T  # rest to now, world axes
-        turn_b = rotations[b] @ rest_rotations[b].T
-        offset = centres[b] - centres[a]
-        span = max(math.sqrt(np.sum(offset * offset)), 1e-9)
-        by_a, by_b = turn_a @ rest, turn_b @ rest
-        x = turn_b @ turn_a.T
+        for k in range(3):
+            rest[k], offset[k] = rest_centres[b, k] - rest_centres[a, k], centres[b, k] - centres[a, k]
+        rest_length, span = max(math.sqrt(dot3(rest, rest)), 1e-9), max(math.sqrt(dot3(offset, offset)), 1e-9)
+        times_transposed3(rotations[a], rest_rotations[a], turn_a)  # rest to now, world axes
+        times_transposed3(rotations[b], rest_rotations[b], turn_b)
+        for k in range(3):
+            by_a[k], by_b[k] = dot3(turn_a[k], rest), dot3(turn_b[k], rest)
+        times_transposed3(turn_b, turn_a, x)
         arm = twist * rest_length
         residual[e, 0] = length * (span - rest_length)
         trace = x[0, 0] + x[1, 1] + x[2, 2]

@@ -1,10 +1,11 @@
-"""Compiled means of rotations against the plain ones."""
+"""Compiled means and products of rotations against the plain ones."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from calibration.geometry.rotation_kernels import mean_rotations
+from calibration.geometry.rotation_kernels import dot3, mean_rotations, times3, times_transposed3, transposed_times3
 from calibration.geometry.transforms import mean_rotation, rotation_from_vector
 
 
@@ -16,3 +17,12 @@ def test_means_are_those_of_the_plain_function(rng: np.random.Generator) -> None
 def test_wide_spreads_settle_too(rng: np.random.Generator) -> None:
     many = rotation_from_vector(1.5 * rng.normal(size=(300, 2, 3)))
     assert np.allclose(mean_rotations(many), mean_rotation(many), atol=1e-9)
+
+
+def test_small_products_are_those_of_matrices() -> None:
+    a, b = np.random.default_rng(3).normal(size=(2, 3, 3))
+    out = np.empty((3, 3))
+    for kernel, wanted in ((times3, a @ b), (times_transposed3, a @ b.T), (transposed_times3, a.T @ b)):
+        kernel(a, b, out)
+        np.testing.assert_allclose(out, wanted, atol=1e-14)
+    assert dot3(a[0], b[0]) == pytest.approx(a[0] @ b[0], abs=1e-14)

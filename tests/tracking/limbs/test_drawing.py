@@ -9,7 +9,7 @@ import pytest
 from calibration.cameras.camera import LensCamera
 from calibration.cameras.lens import PinholeLens
 from calibration.geometry.transforms import RigidTransform
-from tracking.limbs.drawing import Canvas, ViewDrawing, point_values
+from tracking.limbs.drawing import Canvas, ViewDrawing, judged, point_values
 from tracking.limbs.feet_apart import SHARE, _are_shown
 
 
@@ -69,3 +69,49 @@ def test_points_are_worth_what_they_stand_on() -> None:
             free = canvas.mask[row, column] > 0 and drawing.limbs[row, column] & ~np.uint32(2) == 0
             worth.append(float(free) - min(canvas.emptiness[row, column] / (6.0 * drawing.rate), 1.0))
         assert total == pytest.approx(0.25 + np.mean(worth), abs=1e-6)
+
+
+def _shares(drawing: ViewDrawing, count: int, near: float, covered: int) -> np.ndarray:
+    """(3, L) in empty air, missing and apart, pixel by pixel; clothes have the bit after the last limb's."""
+    limbs, mask = drawing.limbs, drawing.canvas.mask
+    away = cv2.distanceTransform((limbs == 0).astype(np.uint8), cv2.DIST_L2, 5)
+    own = np.array([(limbs >> limb) & 1 > 0 for limb in range(count + 1)])
+    area = own.sum(axis=(1, 2)).astype(float)[:count]
+    outside = np.array([(drawing.canvas.emptiness[one] > near).sum() for one in own[:count]])
+    apart = np.array([(one & (own.sum(axis=0) == 1)).sum() for one in own[:count]])
+    missing = np.zeros(count)
+    for row, column in np.argwhere((mask > 0) & (away > near)):
+        limb = _nearest(limbs, row, column)
+        if limb == count and away[row, column] > 2.0 * near:
+            limb = _nearest(limbs & covered, row, column)
+        if limb < count:
+            missing[limb] += 1
+    return np.stack([outside, missing, apart]) / np.where(area > 0, area, np.nan)
+
+
+def _nearest(limbs: np.ndarray, row: int, column: int) -> int:
+    """The highest bit of the drawn pixel that is nearest."""
+    at = np.argwhere(limbs > 0)
+    nearest = at[np.argmin(np.hypot(*(at - [row, column]).T))]
+    return int(limbs[tuple(nearest)]).bit_length() - 1
+
+
+@pytest.mark.parametrize("covered", [0, 0b011])
+def test_limbs_are_judged_as_pixel_by_pixel(covered: int) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(6):
+        drawing, near = _drawing(rng), 3.0
+        if covered:
+            drawing.limbs[25:45, 30:50] |= np.uint32(0b1000)  # a skirt
+        told = np.stack(judged(drawing, 3, near / drawing.rate, covered=covered))
+        wanted = _shares(drawing, 3, near, covered)
+        np.testing.assert_allclose(told[[0, 2]], wanted[[0, 2]])
+        # Pixels that are as near to two limbs by the quick distance, within its two per cent, may be put down to either.
+        np.testing.assert_allclose(told[1].sum(), wanted[1].sum(), rtol=0.1)
+        np.testing.assert_allclose(told[1], wanted[1], atol=0.06)
+
+
+def test_nothing_drawn_is_judged_as_nothing() -> None:
+    drawing = _drawing(np.random.default_rng(1))
+    drawing.limbs[:] = 0
+    assert np.isnan(np.stack(judged(drawing, 3, 2.0))).all()
