@@ -108,7 +108,7 @@ class RoughFit:
 class FrameSolver(FrameEnergy):
     """Fits one template, through one rig of cameras, under one prior (or none)."""
 
-    # Twelve parameters: a frame, a start, and keywords of what else is known of it.
+    # Eleven parameters: a frame, a start, and keywords of what else is known of it.
     def fit(
         self,
         observation: Observation,
@@ -120,7 +120,6 @@ class FrameSolver(FrameEnergy):
         local_steps: bool = True,
         last_steps: int | None = None,
         warm: bool = False,
-        sparse: bool = False,
         predict_shift: float | None = None,
         predict_turn: float | None = None,
     ) -> FrameFit:
@@ -135,7 +134,6 @@ class FrameSolver(FrameEnergy):
             local_steps: then let the quads leave it.
             last_steps: only this many of the local steps, the finest; None for all.
             warm: the start is near, that of a frame beside: coarse steps are taken only where the first one is long.
-            sparse: take half of the outline samples, as a warm fit does, wherever a rodent is held as well by them.
             predict_shift, predict_turn: trust in the prediction, None for the settings' own.
         """
         packed = self._fine.matcher.pack(observation)
@@ -152,7 +150,7 @@ class FrameSolver(FrameEnergy):
                     (predict_shift or self.settings.predict_shift) * self.unit,
                     predict_turn or self.settings.predict_turn,
                 )
-            pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm, sparse=sparse)
+            pose, latent, last = self.off_manifold(packed, pose, latent, expected, scales, warm=warm)
         return self._report(packed, pose, latent, last)
 
     def lies_close(self, fit: FrameFit) -> bool:
@@ -309,17 +307,16 @@ class FrameSolver(FrameEnergy):
         scales: tuple[float, ...],
         *,
         warm: bool = False,
-        sparse: bool = False,
     ) -> tuple[QuadPose, Floats, Evaluation | None]:
-        """Let the quads leave the manifold, from the coarsest robust scale to the finest; the rest as in `fit`."""
+        """Let the quads leave the manifold, from the coarsest robust scale to the finest; ``warm`` as in `fit`."""
         last: Evaluation | None = None
         index = next((k for k, scale in enumerate(scales) if warm and scale <= self.settings.warm), 0)
         first = index if warm else -1
         while index < len(scales):
             close = warm and last is not None and last.residual < self.settings.contour_sigma * self.unit
             # Half the samples hold a rodent as well on the way: all frames are stepped with all of them in the end.
-            near = close or ((warm or sparse) and self.posture is not None)
-            coarse, fine = self._warm if warm or near else self._coarse, self._near if near else self._fine
+            near = close or (warm and self.posture is not None)
+            coarse, fine = self._warm if warm else self._coarse, self._near if near else self._fine
             level = fine if scales[index] == scales[-1] else coarse
             last = self._evaluate(level, packed, pose, latent, scales[index])
             pose, latent, steps = self._local_step(last, pose, latent, expected)

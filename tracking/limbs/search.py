@@ -248,5 +248,5 @@ class LimbSearch:
     def finished(self, observation: Observation, sketch: Sketch) -> FrameFit:
         """Fit a frame anew from a sketch of it."""
         return self.evidence.solver.fit(
-            observation, sketch.pose, sketch.latent, latent_steps=False, last_steps=LAST_STEPS, sparse=True
+            observation, sketch.pose, sketch.latent, latent_steps=False, last_steps=LAST_STEPS
         )

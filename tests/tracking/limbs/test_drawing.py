@@ -106,7 +106,7 @@ def test_limbs_are_judged_as_pixel_by_pixel(covered: int) -> None:
         told = np.stack(judged(drawing, 3, near / drawing.rate, covered=covered))
         wanted = _shares(drawing, 3, near, covered)
         np.testing.assert_allclose(told[[0, 2]], wanted[[0, 2]])
-        # Pixels that are as near to two limbs by the quick distance, within its two per cent, may be put down to either.
+        # Pixels as near to two limbs, within the two per cent of the quick distance, may be put down to either.
         np.testing.assert_allclose(told[1].sum(), wanted[1].sum(), rtol=0.1)
         np.testing.assert_allclose(told[1], wanted[1], atol=0.06)
 
