@@ -445,12 +445,18 @@ def test_a_frame_is_tried_again_from_a_neighbours_fit_once() -> None:
         return Fit(0.8, pose)
 
     one: Any = Tracker.__new__(Tracker)
-    one.settings, one.solver = TrackerSettings(), SimpleNamespace(fit=fit)
+    one.settings, one.solver = TrackerSettings(), SimpleNamespace(fit=fit, posture=None)
     one.limbs = SimpleNamespace(repair=lambda *about: False)
     known: set[Any] = set()
     for _ in range(2):
         assert not one._repair(lambda frame: frame, fits, known)
     assert tried == [(2, 1), (3, 2), (3, 4), (2, 3)]
+    # A rodent whose outlines lie close goes on from where it is, once.
+    tried.clear()
+    one.solver = SimpleNamespace(glance=fit, posture="of a rodent", lies_close=lambda fit: True)
+    for _ in range(2):
+        assert not one._repair(lambda frame: frame, fits, known)
+    assert tried == [(2, 2), (3, 3)]
 
 
 class Upright:
