@@ -124,10 +124,11 @@ class MaskWriter:
         agreement: Singles,
         flags: NDArray[np.uint16],
         mattes: Sequence[Bytes] | None = None,
-    ) -> None:
+    ) -> NDArray[np.int64]:
         """Write packed masks (n, H, ceil(W / 8)) with their agreement and flags (n,) from frame ``start`` on.
 
-        ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames.
+        ``mattes``: per frame the coverage along the edge; those of a camera come in the order of the frames. The areas
+        (n,), px, are returned.
         """
         group = self._groups[camera]
         stop = start + len(packed)
@@ -145,6 +146,7 @@ class MaskWriter:
             values.resize(int(ends[-1]), axis=0)
             values[int(ends[0]) - len(mattes[0]) :] = np.concatenate(mattes)
             group["matte_start"][start + 1 : stop + 1] = ends
+        return np.asarray(numbers["area"], np.int64)
 
     def copy(self, camera: str, start: int, group: h5py.Group, rows: Span) -> NDArray[np.uint32]:
         """Write rows of another file's group as they are from frame ``start`` on: masks stay packed and compressed.

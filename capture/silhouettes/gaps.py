@@ -12,10 +12,12 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Bools
+from calibration.foundation.arrays import Bools, Ints
+from calibration.foundation.compiled import compiled
 from capture.silhouettes.cleanup import Cleaning, holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
+from capture.silhouettes.runs import runs_of
 
 __all__ = ["without_gaps"]
 
@@ -60,19 +62,32 @@ def _closing(mask: Bools, radius: float) -> Bools:
 
 def _held(found: Bools, mask: Bools) -> Bools:
     """Return what was found beyond a mask (h, w) in parts of which the mask holds most of the rim."""
-    new = cv2.copyMakeBorder((found & ~mask).view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT)
-    mask = cv2.copyMakeBorder(mask.view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT).view(np.bool_)
-    count, labels = cv2.connectedComponents(new, connectivity=4)
-    rim, own = np.zeros(count), np.zeros(count)
-    inner = labels[1:-1, 1:-1]
-    for side in ((0, 1), (2, 1), (1, 0), (1, 2)):
-        other = slice(side[0], side[0] + inner.shape[0]), slice(side[1], side[1] + inner.shape[1])
-        at = (inner > 0) & (labels[other] != inner)
-        rim += np.bincount(inner[at], minlength=count)
-        own += np.bincount(inner[at & mask[other]], minlength=count)
-    keep = own > _HELD * rim
-    keep[0] = False
-    return np.asarray(keep[inner])
+    new = found & ~mask
+    runs = runs_of(new, diagonal=False)
+    rim, own = _rims(new, mask, runs.table, len(runs.areas))
+    return runs.drawn(own > _HELD * rim)
+
+
+@compiled
+def _rims(new: Bools, mask: Bools, table: Ints, parts: int) -> tuple[Ints, Ints]:
+    """Return (parts,) how many sides of pixels of each part face none of it, and how many of these a mask (h, w).
+
+    ``table``: (4, n) the parts' runs, as `Runs` has them.
+    """
+    height, width = new.shape
+    rim, own = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
+    for n in range(table.shape[1]):
+        y, first, last, part = table[0, n], table[1, n], table[2, n], table[3, n]
+        rim[part] += 2
+        own[part] += int(first > 0 and mask[y, first - 1]) + int(last < width and mask[y, min(last, width - 1)])
+        for row in (y - 1, y + 1):
+            if row < 0 or row >= height:
+                rim[part] += last - first
+                continue
+            for x in range(first, last):
+                rim[part] += int(not new[row, x])
+                own[part] += int(mask[row, x])
+    return rim, own
 
 
 def _closed(mask: Bools, inside: Bools, differs: Bools) -> Bools:

@@ -135,7 +135,7 @@ class CameraModel:
     def silhouette_and_doubt(self, image: Bytes, out: Bools) -> Doubt | None:
         """Fill the silhouette (H, W) in an image as `silhouette` gives it; return what may be missing as `doubt` does.
 
-        New memory of a large image's size would cost more than what is written to it.
+        New memory of a large image's size would cost more than what is written to it. ``out`` must be empty.
         """
         if not isinstance(self.model, PlateModel):
             out[:] = self.silhouette(image)
@@ -155,7 +155,7 @@ class CameraModel:
     ) -> tuple[Bools, Evidence | None]:
         """Return the silhouette of what differs from a background, and what was measured if that has one look.
 
-        ``out``: (H, W) where the silhouette is to be.
+        ``out``: (H, W) where the silhouette is to be, empty so far.
         """
         if model.states:
             known, evidence = None, model.evidence_in(image, None, light)
@@ -164,8 +164,6 @@ class CameraModel:
             known = model.evidence_of(image, light, self.cleaning)
             here, evidence = known.rectangle(), known.shaded
         mask = np.zeros(evidence.shape, dtype=bool) if out is None else out
-        if out is not None:
-            out[:] = False
         if evidence[here].size == 0:
             return mask, known
         moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])

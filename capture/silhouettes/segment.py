@@ -247,14 +247,18 @@ def _empty_report(names: tuple[str, ...], models: Sequence[Model], count: int) -
 
 
 def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: SilhouetteReport, cutter: _Cutter) -> None:
-    """Write the frames from ``first`` on, and fill their flags and areas in the report."""
+    """Write the frames from ``first`` on, and fill their flags and areas in the report; their masks are empty then."""
     packed = cutter.pool.map(lambda share: np.packbits(share.masks, axis=-1), shares)
     mattes = list(cutter.pool.map(_mattes, shares)) if cutter.options.matte else [None] * len(shares)
     for index, (share, bits) in enumerate(zip(shares, packed, strict=True)):
         here = slice(first, first + len(bits))
-        writer.write(report.names[index], first, bits, report.agreement[here, index], share.flags, mattes[index])
+        told = (report.agreement[here, index], share.flags)
+        report.area[here, index] = writer.write(report.names[index], first, bits, *told, mattes[index])
         report.flags[here, index] = share.flags
-        report.area[here, index] = [np.count_nonzero(mask) for mask in share.masks]
+        for mask, rows in zip(share.masks, np.bitwise_or.reduce(bits, axis=2), strict=True):
+            filled = np.flatnonzero(rows)
+            if len(filled):  # to empty all of a large image costs more than to look where something is
+                mask[filled[0] : filled[-1] + 1] = False
 
 
 def _stream(

@@ -16,6 +16,7 @@ import numpy as np
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
 from capture.silhouettes.edges.hats import ThinParts
+from capture.silhouettes.runs import runs_of
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 
@@ -76,11 +77,10 @@ def _hanging_on(found: Bools, mask: Bools) -> Bools:
     here = (slice(max(0, y - _GAP_PX), y + h + _GAP_PX), slice(max(0, x - _GAP_PX), x + w + _GAP_PX))
     own, some = np.ascontiguousarray(mask[here]), np.ascontiguousarray(beyond[here])
     square = np.ones((2 * _GAP_PX + 1, 2 * _GAP_PX + 1), np.uint8)
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(some.view(np.uint8), connectivity=8)
-    some &= (stats[:, cv2.CC_STAT_AREA] >= _LEAST_PX)[labels]
+    parts = runs_of(some, diagonal=True)
+    some = parts.drawn(parts.areas >= _LEAST_PX)
     part = found[here] & cv2.dilate(some.view(np.uint8), square).view(np.bool_)
-    count, labels = cv2.connectedComponents(cv2.dilate((part | own).view(np.uint8), square), connectivity=8)
-    held = np.bincount(labels[own], minlength=count) > 0
+    near = runs_of(cv2.dilate((part | own).view(np.uint8), square).view(np.bool_), diagonal=True)
     out = np.zeros_like(mask)
-    out[here] = part & held[labels]
+    out[here] = part & near.drawn(near.holding(own))
     return out

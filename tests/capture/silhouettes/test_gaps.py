@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from capture.backgrounds.background import Background
@@ -9,7 +10,7 @@ from capture.silhouettes import Cleaning
 from capture.silhouettes.cleanup import fill_holes
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, doubt_of
-from capture.silhouettes.gaps import without_gaps
+from capture.silhouettes.gaps import _held, without_gaps
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
@@ -83,3 +84,30 @@ def test_before_a_filmed_empty_scene_gaps_that_look_like_faint_shade_stay() -> N
         _restore(views, models, Floor(-1.0, 1, 8.0), [None] * len(masks))
         regained[name] = float(views.masks[0][patch[doubt.window]].mean())
     assert regained["moving"] > 0.95 and regained["plate"] < 0.3
+
+
+def plainly_held(found: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return what `_held` does, side by side of an image of labels."""
+    new = cv2.copyMakeBorder((found & ~mask).view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT)
+    mask = cv2.copyMakeBorder(mask.view(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT).view(np.bool_)
+    count, labels = cv2.connectedComponents(new, connectivity=4)
+    rim, own = np.zeros(count), np.zeros(count)
+    inner = labels[1:-1, 1:-1]
+    for side in ((0, 1), (2, 1), (1, 0), (1, 2)):
+        other = slice(side[0], side[0] + inner.shape[0]), slice(side[1], side[1] + inner.shape[1])
+        at = (inner > 0) & (labels[other] != inner)
+        rim += np.bincount(inner[at], minlength=count)
+        own += np.bincount(inner[at & mask[other]], minlength=count)
+    keep = own > 0.55 * rim
+    keep[0] = False
+    return np.asarray(keep[inner])
+
+
+def test_the_rims_of_parts_are_those_of_an_image_of_labels() -> None:
+    rng = np.random.default_rng(3)
+    for share in (0.2, 0.5, 0.8):
+        mask = cv2.blur(rng.uniform(size=(60, 71)), (5, 5)) > 0.5
+        found = rng.uniform(size=mask.shape) < share
+        wanted = plainly_held(found, mask)
+        assert 0 < np.count_nonzero(wanted) < np.count_nonzero(found & ~mask)
+        np.testing.assert_array_equal(_held(found, mask), wanted)
