@@ -6,9 +6,10 @@ often hundreds of frames back; the process that did the piece before has that be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import av
@@ -23,6 +24,8 @@ __all__ = ["REMEMBERED", "Reader", "close_aside", "go_on", "open_video", "put_as
 _WORTH_SEEKING = 48  # frames; decoding that many from the start costs less than looking for a key frame
 #: Containers whose time stamps number the frames; others (AVI) are decoded from their beginning.
 _STAMPED = ("mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm")
+_LEADING = 16
+"""Frames that are decoded after a key frame and shown before it, at most."""
 REMEMBERED = 256
 """Videos whose length and time stamps a process remembers."""
 _MOST_ASIDE = 32
@@ -142,25 +145,86 @@ def _sought(
     if stamps is None or first >= len(stamps):
         yield from enumerate(container.decode(stream))
         return
-    container.seek(int(stamps[first]), stream=stream, backward=True, any_frame=False)
     begun = False
-    for packet in container.demux(stream):
-        # What is not wanted, and what no other frame rests on, is not decoded.
-        known = packet.pts is not None and int(np.searchsorted(stamps, packet.pts)) not in wanted
-        stream.codec_context.skip_frame = "NONREF" if known else "DEFAULT"
-        for frame in packet.decode():
-            if frame.pts is None:
-                continue
-            index = int(np.searchsorted(stamps, frame.pts))
-            if even and (index == len(stamps) or stamps[index] != frame.pts):
-                if begun:
-                    raise InputError(
-                        f"{path}: frame {index} is not where its index says; write the video's container anew"
-                    )
-                yield from _sought(path, container, stream, wanted, trusting=False)
-                return
-            begun = True
-            yield index, frame
+    for frame in _decoded(stream, _packets_from(container, stream, stamps, first), stamps, wanted):
+        if frame.pts is None:
+            continue
+        index = int(np.searchsorted(stamps, frame.pts))
+        if even and (index == len(stamps) or stamps[index] != frame.pts):
+            if begun:
+                raise InputError(f"{path}: frame {index} is not where its index says; write the video's container anew")
+            stream.codec_context.flush_buffers()
+            yield from _sought(path, container, stream, wanted, trusting=False)
+            return
+        begun = True
+        yield index, frame
+
+
+def _packets_from(
+    container: av.container.InputContainer, stream: av.VideoStream, stamps: NDArray[np.int64], first: int
+) -> Iterator[av.Packet[av.VideoStream]]:
+    """Return the packets of a video from the key frame before its frame ``first`` on."""
+    sought = first
+    while True:
+        container.seek(int(stamps[sought]), stream=stream, backward=True, any_frame=False)
+        packets = container.demux(stream)
+        begins = next(packets)
+        # A container sorts by when frames are decoded: the key frame after those that are shown before it may be found.
+        if sought == 0 or begins.pts is None or np.searchsorted(stamps, begins.pts) <= first:
+            return chain([begins], packets)
+        sought = max(0, sought - _LEADING)
+
+
+def _decoded(
+    stream: av.VideoStream,
+    packets: Iterable[av.Packet[av.VideoStream]],
+    stamps: NDArray[np.int64],
+    wanted: Collection[int],
+) -> Iterator[av.VideoFrame]:
+    """Yield frames, those ``wanted`` among them, from a key frame on, and of the others what these rest on.
+
+    What no other frame rests on is not decoded, nor is what lies between a wanted frame and the last key frame before
+    the next.
+    """
+    codec = stream.codec_context
+    for some, anew in _needed(packets, stamps, wanted):
+        if anew:  # what is decoded and not put out yet comes first; the rest is forgotten
+            yield from codec.decode(None)
+            codec.flush_buffers()
+        for packet, is_wanted in some:
+            codec.skip_frame = "DEFAULT" if is_wanted else "NONREF"
+            yield from packet.decode()
+    yield from codec.decode(None)
+
+
+def _needed(
+    packets: Iterable[av.Packet[av.VideoStream]], stamps: NDArray[np.int64], wanted: Collection[int]
+) -> Iterator[tuple[list[tuple[av.Packet[av.VideoStream], bool]], bool]]:
+    """Yield packets up to each one that is ``wanted``, or may be, and whether; and whether they begin anew.
+
+    They do with a key frame: of what was held before it, whose frames are not wanted, nothing is needed then.
+    """
+    held: list[tuple[av.Packet[av.VideoStream], bool]] = []
+    rest, sent, anew = iter(wanted), set[int](), False
+    following: int | None = next(rest)
+    for packet in packets:
+        if packet.size == 0:  # the end of the video
+            return
+        index = None if packet.pts is None else int(np.searchsorted(stamps, packet.pts))
+        if held and packet.is_keyframe and index is not None and following is not None and index <= following:
+            held, anew = [], True
+        held.append((packet, index is None or index in wanted))
+        if not held[-1][1]:
+            continue
+        yield held, anew
+        held, anew = [], False
+        if index is not None:
+            sent.add(index)
+        while following in sent:
+            sent.discard(following)
+            following = next(rest, None)
+        if following is None:
+            return
 
 
 @lru_cache(maxsize=REMEMBERED)

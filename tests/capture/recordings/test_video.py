@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -92,6 +94,44 @@ def test_frames_that_nothing_rests_on_are_decoded_only_if_wanted(tmp_path: Path)
         decoded = [index for index, _ in decoding._sought(path, container, container.streams.video[0], wanted)]
     assert set(wanted) <= set(decoded) and len(decoded) < 90  # of 120
     assert decoded == sorted(decoded)
+
+
+def filmed(path: Path, apart: int, *, leading: bool) -> None:
+    """Write 120 frames of noise with a key frame every so often; ``leading``: some before it, put out, rest on it."""
+    rng = np.random.default_rng(5)
+    ground = rng.integers(0, 255, (48, 64), dtype=np.uint8)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "gray"
+        opened = int(leading)
+        stream.options = {"x264-params": f"keyint={apart}:min-keyint={apart}:scenecut=0:bframes=3:open-gop={opened}"}
+        for k in range(120):
+            image = np.roll(ground, 2 * k, axis=1) // 2 + np.uint8(k)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(image, format="gray")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+
+
+@pytest.mark.parametrize("leading", [False, True])
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_what_lies_before_the_next_key_frame_is_not_decoded(suffix: str, leading: bool, tmp_path: Path) -> None:
+    path = tmp_path / f"a{suffix}"
+    filmed(path, 12, leading=leading)
+    every = dict(read_frames(path))
+    assert len(every) == 120
+    cases: tuple[Collection[int], ...] = ([3, 40, 70, 119], [50, 51, 52, 118], range(0, 120, 31), range(60, 130, 30))
+    for wanted in (*cases, [11, 12, 13, 35, 36], [100]):
+        with decoding.open_video(path) as container:
+            stream = container.streams.video[0]
+            stream.thread_type = "NONE"
+            decoded = [index for index, _ in decoding._sought(path, container, stream, wanted)]
+        assert {index for index in wanted if index < 120} <= set(decoded)
+        assert decoded == sorted(decoded) and len(decoded) <= 12 * len(wanted)
+        found = list(read_frames(path, only=[index for index in wanted if index < 120]))
+        assert [index for index, _ in found] == [index for index in wanted if index < 120]
+        for index, image in found:
+            np.testing.assert_array_equal(image, every[index])
 
 
 def test_images_are_made_when_they_are_called_for(tmp_path: Path) -> None:
