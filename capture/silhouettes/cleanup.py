@@ -15,7 +15,7 @@ import numpy as np
 from calibration.foundation.arrays import Bools, Bytes, Ints
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import SCALE
-from capture.silhouettes.runs import Runs, runs_of, runs_where
+from capture.mask_runs import Runs, runs_of, runs_where
 
 __all__ = [
     "Cleaning",

@@ -23,10 +23,10 @@ from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.discs import disc
 from capture.mask_boxes import box_of
+from capture.mask_runs import Runs, runs_of, runs_where
 from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
 from capture.silhouettes.edges.half_way import Corners, half_way_edge
-from capture.silhouettes.runs import Runs, runs_of, runs_where
 
 __all__ = ["Doubt", "doubt_of", "standing_out"]
 

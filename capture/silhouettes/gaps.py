@@ -14,10 +14,10 @@ import numpy as np
 
 from calibration.foundation.arrays import Bools, Ints
 from calibration.foundation.compiled import compiled
+from capture.mask_runs import runs_of
 from capture.silhouettes.cleanup import Cleaning, holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
-from capture.silhouettes.runs import runs_of
 
 __all__ = ["without_gaps"]
 

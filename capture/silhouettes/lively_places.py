@@ -13,7 +13,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from capture.backgrounds.background import Background
 from capture.backgrounds.evidence import Evidence, Window
-from capture.silhouettes.runs import runs_of
+from capture.mask_runs import runs_of
 
 __all__ = ["lively_places", "measure_around"]
 

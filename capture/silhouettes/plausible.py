@@ -12,8 +12,8 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Floats
 from calibration.foundation.result_files import open_results
 from capture.hull.implicit import implicit_hull
+from capture.mask_runs import runs_of
 from capture.recordings.masks import STAGE, mask_cameras, masks_in
-from capture.silhouettes.runs import runs_of
 
 __all__ = ["MaskFigures", "hull_volume", "implausible", "impossible_hull", "low_agreement", "mask_figures"]
 

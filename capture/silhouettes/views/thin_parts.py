@@ -15,8 +15,8 @@ import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools
+from capture.mask_runs import runs_of
 from capture.silhouettes.edges.hats import ThinParts
-from capture.silhouettes.runs import runs_of
 from capture.silhouettes.views.confirmation import Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Frame, Scene
 

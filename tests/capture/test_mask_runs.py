@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from capture.mask_boxes import box_of
+from capture.mask_runs import runs_of, runs_where
 from capture.silhouettes.cleanup import fill_holes, holes_of
-from capture.silhouettes.runs import runs_of, runs_where
 
 
 @pytest.mark.parametrize("diagonal", [True, False])
