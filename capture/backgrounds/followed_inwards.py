@@ -164,7 +164,7 @@ def brightest_modes(modes: Modes, seen: NDArray[np.int32], noise: NoiseCurve) ->
 
     Shadows darken, so of the lasting modes the brightest is the ground in full light.
     """
-    least = np.maximum(_LEAST, 0.15 * seen)
+    least = np.maximum(_LEAST, _LASTING * seen)
     bright = np.where(modes.counts >= least, modes.means.sum(axis=3), np.float32(-1.0))
     order = bright.argmax(axis=0)
     centre = np.take_along_axis(modes.means, order[None, :, :, None], axis=0)[0].copy()

@@ -15,6 +15,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import RigidTransform
 from capture.backgrounds.background import Background, background_of, empty_scene, noise_curve, noise_over
+from capture.backgrounds.followed_inwards import brightest_modes, temporal_modes
 from capture.backgrounds.which_ground import better_places
 from capture.hull import overlap
 from capture.hull.bounds import Box
@@ -118,6 +119,16 @@ def test_a_haunch_that_only_breathes_is_not_taken_for_ground_in_a_noisy_image(rn
     assert found.seen[covered].mean() < 0.05
     wrong = np.abs(found.background.centre[:, :, 0] - ground) > 40  # the subject differs by 115
     assert wrong[covered].mean() < 0.05
+
+
+def test_ground_that_lay_in_shade_but_for_a_few_images_is_that_in_full_light(rng: np.random.Generator) -> None:
+    """A subject that rears once lights its floor in three images of forty."""
+    images = np.full((40, 20, 30, 1), 150.0)
+    images[:37, 5:15, 10:20] = 110.0
+    stack = np.clip(images + rng.normal(0, 1, images.shape), 0, 255).astype(np.uint8)
+    noise = noise_over(stack)
+    found = brightest_modes(temporal_modes(stack, noise), np.full((20, 30), 40, np.int32), noise)
+    assert found.background.centre == pytest.approx(150.0, abs=3.0)
 
 
 def test_what_the_views_see_clear_of_the_floor_is_no_shade() -> None:
