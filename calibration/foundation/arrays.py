@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.foundation.errors import InputError
 
-__all__ = ["Bools", "Bytes", "Floats", "Ints", "Singles", "frozen", "measured", "shaped"]
+__all__ = ["Bools", "Bytes", "Floats", "Ints", "SameNumbers", "Singles", "frozen", "measured", "shaped"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Singles: TypeAlias = NDArray[np.float32]
@@ -25,6 +25,20 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     copy = array.copy()
     copy.setflags(write=False)
     return copy
+
+
+class SameNumbers:
+    """Arrays as what a cache remembers by: equal to others of the same shapes and numbers."""
+
+    def __init__(self, *arrays: NDArray[Any]) -> None:
+        self.arrays = arrays
+        self._key = tuple((array.shape, array.dtype.str, array.tobytes()) for array in arrays)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameNumbers) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 def shaped(value: ArrayLike, shape: tuple[int | None, ...], what: str) -> Floats:

@@ -200,6 +200,7 @@ def build_actor(
     girth: Mapping[str, float] | float = 1.0,
     asymmetry: float = 0.0,
     seed: int = 0,
+    near: float = 0.0,
 ) -> Actor:
     """Build an actor of a built-in body.
 
@@ -209,6 +210,7 @@ def build_actor(
         girth: thickness factor of all flesh, or per joint name (others 1).
         asymmetry: standard deviation of the relative thickness of single shapes (0.02: 2 %), seeded.
         seed: of the asymmetry.
+        near: how near to its surface the skin of another shape comes, in cells of its mesh; 0: to the last digit.
     """
     nominal, flesh, base = _nominal(body), load_flesh(body), load_body(body)
     skeleton = base.scaled(lengths)
@@ -221,7 +223,7 @@ def build_actor(
     bind = bind_pose(skeleton, flesh)
     vertices = nominal.vertices
     if not (np.allclose(length, 1) and np.allclose(thick, 1) and asymmetry == 0):
-        vertices = _morphed(nominal, base, flesh, length, bind, shapes.posed(bind))
+        vertices = _morphed(nominal, base, flesh, length, bind, shapes.posed(bind), near)
     segments, weights = strongest(nominal.weights, INFLUENCES)
     tissue = build_tissue(
         flesh.tissue,
@@ -252,7 +254,9 @@ def build_actor(
     )
 
 
-def _morphed(nominal: _Nominal, base: Skeleton, flesh: Flesh, length: Floats, bind: Pose, packed: Floats) -> Floats:
+def _morphed(
+    nominal: _Nominal, base: Skeleton, flesh: Flesh, length: Floats, bind: Pose, packed: Floats, near: float
+) -> Floats:
     """Move the built-in mesh onto a subject's flesh: with its segments, stretched, then onto the new surface."""
     old = bind_pose(base, flesh)
     vertices = np.zeros_like(nominal.vertices)
@@ -260,8 +264,9 @@ def _morphed(nominal: _Nominal, base: Skeleton, flesh: Flesh, length: Floats, bi
         w = nominal.weights[:, j]
         moved = bind.positions[0, j] + length[j] * (nominal.vertices - old.positions[0, j])
         vertices += w[:, None] * moved
-    vertices = project(vertices, packed, flesh.voxel_mm, steps=8)
-    return project(relax(vertices, nominal.faces, packed, flesh.voxel_mm, rounds=2), packed, flesh.voxel_mm)
+    vertices = project(vertices, packed, flesh.voxel_mm, steps=8, near=near)
+    vertices = relax(vertices, nominal.faces, packed, flesh.voxel_mm, rounds=2)
+    return project(vertices, packed, flesh.voxel_mm, near=near)
 
 
 def thickened(actor: Actor, girths: Iterable[Mapping[str, float]]) -> list[Actor]:

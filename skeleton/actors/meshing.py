@@ -106,8 +106,11 @@ def adjacency(edges: Ints, count: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(count, count))
 
 
-def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3) -> Floats:
-    """Move points onto the surface by Newton steps along the gradient, at most half a cell each."""
+def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3, near: float = 0.0) -> Floats:
+    """Move points onto the surface by Newton steps along the gradient, at most half a cell each.
+
+    A point whose step was no longer than ``near`` cells is there; 0 goes on to the last digit.
+    """
     points, away = points.copy(), np.arange(len(points))
     for _ in range(steps):
         before = points[away]
@@ -116,7 +119,7 @@ def project(points: Floats, packed: Floats, cell: float, *, steps: int = 3) -> F
         step = -value[:, None] * gradient / square[:, None]
         length = np.linalg.norm(step, axis=1, keepdims=True)
         points[away] = before + step * np.minimum(1.0, 0.5 * cell / np.maximum(length, 1e-12))
-        away = away[(points[away] != before).any(axis=1)]  # the others are there, to the last digit
+        away = away[(np.abs(points[away] - before) > near * cell).any(axis=1)]
     return points
 
 

@@ -81,12 +81,15 @@ class PoseChart:
         """Quad index of each block of six entries of y."""
         return [q for q in range(self.quads) if q != self.root]
 
-    def to_vector(self, rotations: Floats, centres: Floats) -> tuple[RigidTransform, Floats]:
+    def to_vector(
+        self, rotations: Floats, centres: Floats, turns: Floats | None = None
+    ) -> tuple[RigidTransform, Floats]:
         """Express posed quads relative to the root quad.
 
         Args:
             rotations: (..., Q, 3, 3) world rotations of the quads.
             centres: (..., Q, 3) world centres, mm.
+            turns: (..., Q - 1, 3) what `turns` says of the rotations, where that is known already.
 
         Returns:
             root: world from root quad, leading axes as given.
@@ -100,13 +103,18 @@ class PoseChart:
             )
         root = RigidTransform(rotations[..., self.root, :, :], centres[..., self.root, :])
         to_root = np.swapaxes(root.rotation, -1, -2)[..., None, :, :]
-        relative = to_root @ rotations[..., self.others, :, :]
-        means = np.asarray(self.mean_rotations)[self.others]
-        turns = vector_from_rotation(relative @ np.swapaxes(means, -1, -2))
+        turns = self.turns(rotations) if turns is None else turns
         offsets = centres[..., self.others, :] - root.translation[..., None, :]
         shifts = (to_root @ offsets[..., None])[..., 0] / self.length_scale
         y = np.concatenate([shifts, turns], axis=-1)
         return root, y.reshape(*y.shape[:-2], self.dimension)
+
+    def turns(self, rotations: Floats) -> Floats:
+        """Return the rotation vectors (..., Q - 1, 3) that rotations (..., Q, 3, 3) have in a pose vector."""
+        to_root = np.swapaxes(rotations[..., self.root, :, :], -1, -2)[..., None, :, :]
+        relative = to_root @ rotations[..., self.others, :, :]
+        means = np.asarray(self.mean_rotations)[self.others]
+        return vector_from_rotation(relative @ np.swapaxes(means, -1, -2))
 
     def from_vector(self, root: RigidTransform, y: Floats) -> tuple[Floats, Floats]:
         """Pose the quads: inverse of `to_vector`.
@@ -119,7 +127,7 @@ class PoseChart:
             rotations: (..., Q, 3, 3) world rotations.
             centres: (..., Q, 3) world centres, mm.
         """
-        shifts, turns = self._blocks(y)
+        shifts, turns = self.blocks(y)
         lead = np.broadcast_shapes(shifts.shape[:-2], np.shape(root.translation)[:-1])
         rotations = np.empty((*lead, self.quads, 3, 3))
         centres = np.empty((*lead, self.quads, 3))
@@ -135,7 +143,7 @@ class PoseChart:
 
     def derivatives(self, root: RigidTransform, y: Floats) -> ChartDerivatives:
         """Derivatives of `from_vector` with respect to y, as the non-zero 3 x 3 blocks."""
-        _, turns = self._blocks(y)
+        _, turns = self.blocks(y)
         # exp(w + dw) = exp(J_l(w) dw) exp(w): the mean rotation on the right does not enter.
         rotation = np.asarray(root.rotation)
         return ChartDerivatives(rotation[..., None, :, :] @ left_jacobian(turns), rotation * self.length_scale)
@@ -158,7 +166,8 @@ class PoseChart:
         result[self.others, 3:] = blocks.centre @ by_quad[:, :3]
         return result
 
-    def _blocks(self, y: Floats) -> tuple[Floats, Floats]:
+    def blocks(self, y: Floats) -> tuple[Floats, Floats]:
+        """Return translations, in units of the length scale, and rotation vectors (..., Q - 1, 3) of pose vectors."""
         y = np.asarray(y, float)
         if y.shape[-1:] != (self.dimension,):
             raise InputError(

@@ -8,13 +8,14 @@ new pose vectors.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, SameNumbers
 from calibration.foundation.errors import InputError
-from calibration.geometry.transforms import rotation_from_quaternion
+from calibration.geometry.transforms import rotation_from_quaternion, rotation_from_vector
 from tracking.priors.files import builtin_prior
 from tracking.priors.gplvm import (
     BACK_TOLERANCE,
@@ -25,10 +26,10 @@ from tracking.priors.gplvm import (
     fitc_gplvm,
     squared_distances,
 )
-from tracking.priors.training_poses import TrainingPoses, poses_from_skeleton
-from tracking.quads.attachment import QuadAttachment, posed_by_rotations
-from tracking.quads.oriented_quads import QuadPose
-from tracking.quads.skin_following import builtin_following
+from tracking.priors.pose_chart import PoseChart, fit_pose_chart
+from tracking.priors.training_poses import corner_scale
+from tracking.quads.attachment import QuadAttachment, carried_centres, posed_by_rotations, quad_turns
+from tracking.quads.skin_following import SkinFollowing, builtin_following
 
 __all__ = ["builtin_prior_for", "prior_for_subject"]
 
@@ -60,12 +61,14 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
             f"prior of rig '{prior.rig_name}': it was trained on {segments.shape[1]} segments, "
             f"skeleton '{skeleton.name}' has {len(skeleton.joints)}"
         )
-    posed = _on_skin(
-        attachment,
-        poses_from_skeleton(attachment, posed_by_rotations(skeleton, rotation_from_quaternion(segments)), ""),
-    )
-    chart = posed.chart()
-    poses = posed.vectors(chart)
+    known = _turned(prior, attachment.rig.quad_names, skeleton.name, _TurnedBy(attachment))
+    positions = posed_by_rotations(skeleton, known.segments).positions
+    centres = carried_centres(attachment, positions, known.turns)
+    following = _following(skeleton.name, rig.quad_names)
+    if following is not None:
+        centres = centres + following.shift(rig, known.carried, known.shifts)
+    chart = replace(known.chart, length_scale=corner_scale(rig))
+    poses = chart.to_vector(known.rotations, centres, known.vectors)[1]
     louder = _power(poses) / _power(prior.training_poses)
     kernel = Kernel(prior.kernel.alpha * louder, prior.kernel.gamma, prior.kernel.noise * louder)
     latents = prior.training_latents
@@ -84,17 +87,62 @@ def prior_for_subject(prior: GplvmPrior, attachment: QuadAttachment) -> GplvmPri
             quad_names=rig.quad_names,
             keep=None,
         )
-    return replace(rebuilt, training_segments=segments, training_roots=posed.rotations[:, rig.root])
+    return replace(rebuilt, training_segments=segments, training_roots=known.rotations[:, rig.root])
 
 
-def _on_skin(attachment: QuadAttachment, poses: TrainingPoses) -> TrainingPoses:
-    """Return carried poses where the skin has them, if that is known of the body and its quads."""
-    following = builtin_following(attachment.skeleton.name)
-    if following is None or following.quad_names != attachment.rig.quad_names or poses.segments is None:
-        return poses
-    quads = QuadPose(poses.rotations, poses.centres)
-    laid = following.applied(attachment, rotation_from_quaternion(poses.segments), quads)
-    return replace(poses, rotations=laid.rotations, centres=laid.centres)
+class _TurnedBy(SameNumbers):
+    """An attachment, equal to others that turn their quads alike, whatever the lengths."""
+
+    def __init__(self, attachment: QuadAttachment) -> None:
+        self.attachment = attachment
+        parents = np.asarray(attachment.skeleton.parents)
+        super().__init__(attachment.rig.rotations, attachment.proximal, attachment.distal, attachment.share, parents)
+
+
+@dataclass(frozen=True, eq=False)
+class _Turned:
+    """What of a prior's training poses is the same for all lengths of bones.
+
+    Attributes:
+        segments: (N, J, 3, 3) rotations of the skeleton's segments.
+        turns: (N, Q, 3, 3) of the quads since rest.
+        carried: (N, Q, 3, 3) rotations of the quads as the segments carry them.
+        shifts: (N, Q, 3) how far the skin has them from there (`SkinFollowing.away`), mm; 0 where that is not known.
+        rotations: (N, Q, 3, 3) of the quads where the skin has them.
+        chart: mean rotations of these; its length scale is not the body's.
+        vectors: (N, Q - 1, 3) the rotations in pose vectors.
+    """
+
+    segments: Floats
+    turns: Floats
+    carried: Floats
+    shifts: Floats
+    rotations: Floats
+    chart: PoseChart
+    vectors: Floats
+
+
+@lru_cache(maxsize=1)
+def _turned(prior: GplvmPrior, quad_names: tuple[str, ...], body: str, turned_by: _TurnedBy) -> _Turned:
+    """Turn the segments and quads of an attachment as in a prior's poses: once for all shapes that a search tries."""
+    attachment = turned_by.attachment
+    assert prior.training_segments is not None
+    segments = rotation_from_quaternion(prior.training_segments)
+    turns = quad_turns(attachment, segments)
+    carried = rotations = turns @ attachment.rig.rotations
+    shifts = np.zeros(carried.shape[:-1])
+    following = _following(body, quad_names)
+    if following is not None:
+        skin_turns, shifts = following.away(attachment, segments)
+        rotations = carried @ rotation_from_vector(skin_turns)
+    chart = fit_pose_chart(rotations, shifts, root=attachment.rig.root, length_scale=1.0)
+    return _Turned(segments, turns, carried, shifts, rotations, chart, chart.turns(rotations))
+
+
+def _following(body: str, quad_names: tuple[str, ...]) -> SkinFollowing | None:
+    """Where the skin has the quads of a body, if that is known of it and of quads of these names."""
+    following = builtin_following(body)
+    return following if following is not None and following.quad_names == quad_names else None
 
 
 def _power(poses: Floats) -> float:

@@ -31,6 +31,7 @@ from tracking.quads.oriented_quads import QuadPose, QuadRig
 __all__ = [
     "ReconstructionError",
     "TrainingPoses",
+    "corner_scale",
     "joined",
     "mirrored",
     "poses_from_markers",
@@ -90,7 +91,7 @@ class TrainingPoses:
         latents: corners 28 mm off, against 35 mm with a scale that balances the variances).
         """
         if length_scale is None:
-            length_scale = float(np.sqrt(2.0 / 3.0 * np.mean(np.sum(self.rig.corners**2, axis=-1))))
+            length_scale = corner_scale(self.rig)
         return fit_pose_chart(self.rotations, self.centres, root=self.rig.root, length_scale=length_scale)
 
     def vectors(self, chart: PoseChart) -> Floats:
@@ -102,6 +103,11 @@ class TrainingPoses:
         if len(self) <= count:
             return self
         return self.subset(representative_frames(self.vectors(self.chart()), count))
+
+
+def corner_scale(rig: QuadRig) -> float:
+    """Return the length scale of a chart by the corners of a rig's quads (`TrainingPoses.chart`), mm."""
+    return float(np.sqrt(2.0 / 3.0 * np.mean(np.sum(rig.corners**2, axis=-1))))
 
 
 def joined(sets: Sequence[TrainingPoses]) -> TrainingPoses:

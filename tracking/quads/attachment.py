@@ -27,8 +27,10 @@ __all__ = [
     "attach_posed_quads",
     "attach_quads",
     "attach_quads_by_name",
+    "carried_centres",
     "carry_quads",
     "posed_by_rotations",
+    "quad_turns",
 ]
 
 #: A quad this share of a bone's length (or more) from a joint belongs to the bone alone.
@@ -162,7 +164,7 @@ def attach_alike(rig: QuadRig, skeleton: Skeleton, pose: Pose, known: QuadAttach
             f"rig '{rig.name}': its quads or skeleton are not those of rig '{known.rig.name}'; keep the quads' names "
             "and order, or make the subject again"
         )
-    back = np.swapaxes(_turns(known, pose.rotations)[0], -1, -2)
+    back = np.swapaxes(quad_turns(known, pose.rotations)[0], -1, -2)
     rest = skeleton.forward(skeleton.rest()).positions[0]
     lever = rig.centres - pose.positions[0, known.distal]
     at_rest = replace(
@@ -173,7 +175,7 @@ def attach_alike(rig: QuadRig, skeleton: Skeleton, pose: Pose, known: QuadAttach
     return QuadAttachment(at_rest, skeleton, known.proximal, known.distal, known.share)
 
 
-def _turns(attachment: QuadAttachment, rotations: Floats) -> Floats:
+def quad_turns(attachment: QuadAttachment, rotations: Floats) -> Floats:
     """Turn (T, Q, 3, 3) of each quad since rest, from the segments' rotations (T, J, 3, 3)."""
     before, after = rotations[:, attachment.proximal], rotations[:, attachment.distal]
     bend = vector_from_rotation(np.swapaxes(before, -1, -2) @ after)
@@ -196,11 +198,16 @@ def carry_quads(attachment: QuadAttachment, pose: Pose) -> QuadPose:
         raise InputError(
             f"skeleton '{skeleton.name}' has {len(skeleton.joints)} joints, the pose has {pose.positions.shape[1]}"
         )
+    turns = quad_turns(attachment, pose.rotations)
+    return QuadPose(turns @ rig.rotations, carried_centres(attachment, pose.positions, turns))
+
+
+def carried_centres(attachment: QuadAttachment, positions: Floats, turns: Floats) -> Floats:
+    """Centres (T, Q, 3) of the quads, mm, from the joints' positions (T, J, 3) and the quads' turns (T, Q, 3, 3)."""
+    skeleton = attachment.skeleton
     rest = skeleton.forward(skeleton.rest()).positions[0]
-    turn = _turns(attachment, pose.rotations)
-    lever = rig.centres - rest[attachment.distal]
-    centres = pose.positions[:, attachment.distal] + np.einsum("tqij,qj->tqi", turn, lever)
-    return QuadPose(turn @ rig.rotations, np.asarray(centres))
+    lever = attachment.rig.centres - rest[attachment.distal]
+    return np.asarray(positions[:, attachment.distal] + np.einsum("tqij,qj->tqi", turns, lever))
 
 
 def posed_by_rotations(skeleton: Skeleton, rotations: Floats) -> Pose:

@@ -51,13 +51,24 @@ class SkinFollowing:
 
     def applied(self, attachment: QuadAttachment, segments: Floats, quads: QuadPose) -> QuadPose:
         """Return carried quads (T, Q) where the skin has them; ``segments`` (T, J, 3, 3) carried them."""
+        turns, shifts = self.away(attachment, segments)
+        return QuadPose(
+            quads.rotations @ rotation_from_vector(turns),
+            quads.centres + self.shift(attachment.rig, quads.rotations, shifts),
+        )
+
+    def away(self, attachment: QuadAttachment, segments: Floats) -> tuple[Floats, Floats]:
+        """Turns and shifts (T, Q, 3) from the carried quads, in their axes; rad, mm of the body it was learned on."""
         angles = _angles(attachment, segments) - self.reference
         away = np.stack(
             [_features(angles[:, js]) @ weights for js, weights in zip(self.joints, self.weights, strict=True)], axis=1
         )
-        grown = (_sizes(attachment.rig) / self.sizes)[None, :, None]
-        shift = np.einsum("tqij,tqj->tqi", quads.rotations, grown * away[..., 3:])
-        return QuadPose(quads.rotations @ rotation_from_vector(away[..., :3]), quads.centres + shift)
+        return away[..., :3], away[..., 3:]
+
+    def shift(self, rig: QuadRig, rotations: Floats, shifts: Floats) -> Floats:
+        """Shifts (T, Q, 3) of `away` in world axes and a rig's size, mm; ``rotations`` (T, Q, 3, 3) are as carried."""
+        grown = (_sizes(rig) / self.sizes)[None, :, None]
+        return np.asarray(np.einsum("tqij,tqj->tqi", rotations, grown * shifts))
 
 
 def _sizes(rig: QuadRig) -> Floats:

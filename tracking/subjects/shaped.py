@@ -33,6 +33,9 @@ from tracking.subjects.subject import Subject, scaled_subject
 
 __all__ = ["Shaped", "Shaper"]
 
+NEAR = 1e-4
+"""How near to the surface of its flesh the skin of a shape comes, in cells of its mesh: outlines tell much less."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
@@ -64,6 +67,7 @@ class Shaper:
             for template in (builtin.outline_template, builtin.step_template)
         }
         self._last: tuple[BodyShape, Actor] | None = None
+        self._fields: tuple[BodyShape, Floats] | None = None
 
     def make(self, shape: BodyShape, *, whole: bool = True) -> Shaped:
         """Return the body in a shape.
@@ -87,8 +91,11 @@ class Shaper:
         stretch = _Stretch(scaled, shape.scale, cage_rig)
         _, landmarks = skeleton.landmarks(pose)
         places = stretch.places(builtin.template.binding)
-        outline, gradients = self._carried(builtin.outline_template, stretch, skin - places)
-        small, _ = self._carried(builtin.step_template, stretch, skin - places)
+        anchors, points = self._carried(builtin.outline_template, stretch, skin - places)
+        rows, gradients = anchored_slopes(cage_rig.cage, anchors, points)
+        outline = Template(points, builtin.outline_template.faces, rows)
+        anchors, points = self._carried(builtin.step_template, stretch, skin - places)
+        small = Template(points, builtin.step_template.faces, anchored_rows(cage_rig.cage, anchors, points))
         subject = replace(
             builtin,
             cage_rig=cage_rig,
@@ -97,7 +104,8 @@ class Shaper:
             step_template=small,
             prior=builtin_prior_for(attach_alike(rig, skeleton, pose, self._attachment)),
             joint_points=landmarks[0],
-            joint_binding=stretch.bind(stretch.places(self._joints), landmarks[0])[0] + stretch.grown(self._settled),
+            joint_binding=anchored_rows(cage_rig.cage, stretch.anchors(stretch.places(self._joints)), landmarks[0])
+            + stretch.grown(self._settled),
             bones=self._bones(shape, skeleton, pose, skin),
             # The quads carry them; how far they lie from the new flesh the recording tells later.
             points=None if builtin.points is None else builtin.points.scaled(len(rig), shape.scale),
@@ -110,11 +118,23 @@ class Shaper:
     def _actor(self, shape: BodyShape) -> Actor:
         """The actor of a shape; the last one is kept, since a search asks twice for its first shape."""
         if self._last is None or self._last[0] != shape:
-            self._last = shape, build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths())
+            self._last = (
+                shape,
+                build_actor(shape.body, lengths=shape.joint_lengths(), girth=shape.joint_girths(), near=NEAR),
+            )
         return self._last[1]
 
-    def girth_fields(self, shape: BodyShape, *, step: float = 0.05) -> Floats:
-        """Return how the outline template moves at rest with the logarithm of each part's girth, (K, V, 3) mm."""
+    def girth_fields(self, shape: BodyShape) -> Floats:
+        """Return how the outline template moves at rest with the logarithm of each part's girth, (K, V, 3) mm.
+
+        The last ones are kept, since a second search begins with the same shape.
+        """
+        if self._fields is None or self._fields[0] != shape:
+            self._fields = shape, self._grown(shape)
+        return self._fields[1]
+
+    def _grown(self, shape: BodyShape, step: float = 0.05) -> Floats:
+        """The same, by a growth of the logarithm by ``step``."""
         actor = self._actor(shape)
         rest, pose = _posed_skin(actor, shape)
         near, weights = self._thinned[id(self.builtin.outline_template)]
@@ -145,13 +165,11 @@ class Shaper:
         lever = self.builtin.cage_rig.quads.centres - rest.positions[0, known.distal]
         return np.asarray(pose.positions[0, known.distal] + along[:, None] * lever)
 
-    def _carried(self, template: Template, stretch: _Stretch, offsets: Floats) -> tuple[Template, Floats]:
-        """Carry a thinned template: its vertices leave their anchors as those of the whole mesh nearby do."""
+    def _carried(self, template: Template, stretch: _Stretch, offsets: Floats) -> tuple[Floats, Floats]:
+        """Carry a thinned template: anchors (V, 3), which its vertices (V, 3) leave as the whole mesh nearby does."""
         near, weights = self._thinned[id(template)]
         places = stretch.places(template.binding)
-        points = places + np.einsum("pk,pki->pi", weights, offsets[near])
-        rows, gradients = stretch.bind(places, points)
-        return Template(points, template.faces, rows), gradients
+        return stretch.anchors(places), places + np.einsum("pk,pki->pi", weights, offsets[near])
 
     def _bones(self, shape: BodyShape, skeleton: Skeleton, pose: Pose, skin: Floats) -> SubjectSkeleton:
         """The skeleton inside; its markers go along with the skin."""
@@ -191,14 +209,6 @@ class _Stretch:
         columns = np.ones(rows.shape[1])
         columns[4 * len(self.cage_rig.quads) :] = self.factor
         return rows * columns
-
-    def bind(self, places: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """Bind points (P, 3) through what `places` says of them, drawn well into the cage.
-
-        Returns:
-            rows (P, 4 Q + F), and their derivatives (3, P, 4 Q + F) by the points' places.
-        """
-        return anchored_slopes(self.cage_rig.cage, self.anchors(places), points)
 
     def anchors(self, places: Floats) -> Floats:
         """Draw places (P, 3) well into the cage."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.arrays import Floats, Ints, SameNumbers
 from calibration.foundation.compiled import compiled
 from calibration.geometry.rotation_kernels import (
     inverse_left_jacobian,
@@ -25,6 +25,7 @@ from calibration.geometry.rotation_kernels import (
     transposed_times3,
 )
 from calibration.geometry.transforms import RigidTransform, vector_from_rotation
+from tracking.priors.pose_chart import PoseChart
 from tracking.priors.prior import Prior
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 from tracking.terms.pair_term import PairTerm
@@ -117,12 +118,13 @@ def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor
         shift_floor: least sigma of a translation, mm.
         turn_floor: least sigma of a rotation, rad.
     """
-    poses = prior.training_poses
-    rotations, centres = prior.chart.from_vector(RigidTransform(np.eye(3), np.zeros(3)), poses)
-    pairs = rig.neighbours
-    relative = rotations[:, pairs[:, 0]].transpose(0, 1, 3, 2) @ rotations[:, pairs[:, 1]]
-    means = mean_rotations(relative)
-    numbers = _pair_numbers(pairs, means, rotations, centres)
+    poses, pairs = prior.training_poses, rig.neighbours
+    centres, turns = prior.chart.blocks(poses)
+    known = _turned_pairs(SameNumbers(turns, prior.chart.mean_rotations, pairs), prior.chart.root)
+    between = np.zeros((len(poses), len(rig), 3))
+    between[:, prior.chart.others] = centres * prior.chart.length_scale
+    shifts = (known.to_first @ (between[:, pairs[:, 1]] - between[:, pairs[:, 0]])[..., None])[..., 0]
+    numbers = np.concatenate([shifts, known.turns], axis=-1)
     mean = numbers.mean(axis=0)
     spread = numbers - mean
     covariance = np.einsum("nei,nej->eij", spread, spread) / max(len(poses) - 1, 1)
@@ -130,12 +132,32 @@ def fit_pair_prior(rig: QuadRig, prior: Prior, *, shift_floor: float, turn_floor
     covariance = covariance * (1.0 + 4.0 / len(poses))
     covariance = covariance + np.diag(np.repeat([shift_floor**2, turn_floor**2], 3))
     whitening = np.ascontiguousarray(np.linalg.cholesky(np.linalg.inv(covariance)).transpose(0, 2, 1))
-    return PairPrior(pairs, means, mean, whitening)
+    return PairPrior(pairs, known.means, mean, whitening)
 
 
-def _pair_numbers(pairs: Ints, means: Floats, rotations: Floats, centres: Floats) -> Floats:
-    first, second = pairs[:, 0], pairs[:, 1]
-    to_first = np.swapaxes(rotations[..., first, :, :], -1, -2)
-    shift = (to_first @ (centres[..., second, :] - centres[..., first, :])[..., None])[..., 0]
-    turn = vector_from_rotation(to_first @ rotations[..., second, :, :] @ np.swapaxes(means, -1, -2))
-    return np.concatenate([shift, turn], axis=-1)
+@dataclass(frozen=True, eq=False)
+class _TurnedPairs:
+    """What of the pairs in training poses is the same for all lengths of bones.
+
+    Attributes:
+        to_first: (N, E, 3, 3) the first quad of each pair from the root.
+        means: (E, 3, 3) mean rotation of the second in the first.
+        turns: (N, E, 3) rotation vectors away from it.
+    """
+
+    to_first: Floats
+    means: Floats
+    turns: Floats
+
+
+@lru_cache(maxsize=1)
+def _turned_pairs(known: SameNumbers, root: int) -> _TurnedPairs:
+    """Pairs (E, 2) in poses of a chart: rotation vectors (N, Q - 1, 3), mean rotations (Q, 3, 3), which is the root."""
+    turns, mean_turns, pairs = known.arrays
+    chart = PoseChart(mean_turns, 1.0, root)
+    vectors = np.concatenate([np.zeros_like(turns), turns], axis=-1).reshape(len(turns), -1)
+    rotations, _ = chart.from_vector(RigidTransform(np.eye(3), np.zeros(3)), vectors)
+    to_first = np.swapaxes(rotations[:, pairs[:, 0]], -1, -2)
+    relative = to_first @ rotations[:, pairs[:, 1]]
+    means = mean_rotations(relative)
+    return _TurnedPairs(to_first, means, vector_from_rotation(relative @ np.swapaxes(means, -1, -2)))
