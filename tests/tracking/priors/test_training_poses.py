@@ -12,6 +12,7 @@ from motion_examples import body_as_motion_file
 from calibration.foundation.errors import InputError
 from calibration.geometry.transforms import (
     RigidTransform,
+    rotation_from_quaternion,
     rotation_from_vector,
     vector_from_rotation,
 )
@@ -319,6 +320,19 @@ def test_a_prior_follows_the_lengths_of_a_subject(lengths, sparse):
     assert off < 0.5 * np.linalg.norm(stale - own.centres, axis=-1).mean()
     with pytest.raises(InputError, match="does not hold the segment rotations"):
         prior_for_subject(dataclasses.replace(prior, training_segments=None), attachment)
+
+
+def test_a_prior_for_a_subject_is_the_same_whoever_asked_before():
+    prior = prior_of(poses_from_skeleton(ATTACHMENT, random_pose(np.random.default_rng(7), 30), "clip"))
+    subjects = [HUMAN.scaled(length) for length in (1.1, 0.9)]
+    tall, small = (dataclasses.replace(ATTACHMENT, rig=human_quads(one), skeleton=one) for one in subjects)
+    wanted = prior_for_subject(prior, tall)
+    prior_for_subject(prior, small)
+    assert np.array_equal(prior_for_subject(prior, tall).weights, wanted.weights)
+    turned = dataclasses.replace(small, share=0.5 * small.share)
+    alone = carry_quads(turned, posed_by_rotations(turned.skeleton, rotation_from_quaternion(prior.training_segments)))
+    _, poses = prior_for_subject(prior, turned).chart.to_vector(alone.rotations, alone.centres)
+    np.testing.assert_allclose(prior_for_subject(prior, turned).training_poses, poses, atol=1e-9)
 
 
 @pytest.mark.realdata
