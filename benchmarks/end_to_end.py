@@ -140,7 +140,7 @@ def main() -> None:
         return
     sizes = [(args.frames, 8), (args.frames // 2, 8), (args.frames // 4, 8), (args.frames // 2, 4)]
     with tempfile.TemporaryDirectory() as folder:
-        timed_run(Path(folder) / "warm", 6, 8, 1)
+        timed_run(Path(folder) / "warm", 6, 8, args.workers)
         if args.timeline:
             print(json.dumps(print_timeline(timed_run(Path(folder) / "r", *sizes[0], args.workers), args.workers)))
             return
