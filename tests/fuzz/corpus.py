@@ -238,9 +238,10 @@ def _images() -> None:
         return list(open_stack(path).read())
 
     def video(path: Path) -> Any:
-        return probe(path), [image.shape for _, image in read_frames(path)], list(read_frames(path, 50))
+        pieces = [list(read_frames(path, first, first + 2, ahead=False)) for first in (0, 2, 50)]  # one goes on
+        return probe(path), [image.shape for _, image in read_frames(path)], list(read_frames(path, 50)), pieces
 
-    films = ("probe", "read_frames", "spread_frames", "load_background", "measured_noise", "image_files")
+    films = ("probe", "open_video", "read_frames", "spread_frames", "load_background", "measured_noise", "image_files")
     READERS["masks coco"] = Reader("a.json", coco, masks, ("user_masks", "coco_masks", "coco_images"))
     READERS["masks png"] = Reader("masks", png, masks, ("user_masks",))
     READERS["image png"] = Reader("a.png", lambda p: cv2.imwrite(str(p), grey[0]) and None, read_image, ("read_image",))
