@@ -7,6 +7,7 @@ often hundreds of frames back; the process that did the piece before has that be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -64,8 +65,8 @@ class Reader:
     def __init__(self, path: Path, wanted: Collection[int], *, ahead: bool) -> None:
         """Open a video for the frames ``wanted``, in order; ``ahead`` decodes on threads of its own."""
         self.path = path
-        self._container = open_video(path)
-        try:
+        with ExitStack() as until_ready:
+            self._container = until_ready.enter_context(open_video(path))
             stream = video_stream(self._container, path)
             stream.thread_type = "AUTO" if ahead else "NONE"
             self.mono = (stream.pix_fmt or "").startswith("gray")
@@ -73,9 +74,7 @@ class Reader:
             skips = not isinstance(wanted, range) or wanted.step > 1
             if (skips or next(iter(wanted)) >= _WORTH_SEEKING) and self._container.format.name in _STAMPED:
                 self.frames = _sought(path, self._container, stream, wanted)
-        except BaseException:
-            self._container.close()
-            raise
+            until_ready.pop_all()  # who has the reader closes it
 
     def close(self) -> None:
         """Close the file."""
