@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.foundation.arrays import Floats
-from tracking.fitting.frame_energy import Evaluation, Level
+from tracking.fitting.frame_energy import Evaluation
 from tracking.fitting.point_fit import moved
 from tracking.fitting.solver import Expectation, FrameSolver
 from tracking.quads.oriented_quads import QuadPose
@@ -19,11 +19,11 @@ class InTurn(FrameSolver):
     """Along the manifold, the root and the shape are stepped one after the other."""
 
     def along_manifold(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, level: Level
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> tuple[QuadPose, Floats]:
         """Step the root, then the shape."""
         for part in (slice(0, 6), slice(6, None)):
-            pose, latent = self._latent_step(packed, pose, latent, scale, level, part)
+            pose, latent = self._latent_step(packed, pose, latent, scale, part)
         return pose, latent
 
 

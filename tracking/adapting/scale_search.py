@@ -187,4 +187,4 @@ def _fits(
     starts: Sequence[FrameFit],
 ) -> list[FrameFit]:
     solver = make_solver(scaled_subject(subject, scale), rig, settings)
-    return [solver.fit(look, start.pose, start.latent, warm=True) for look, start in zip(looks, starts, strict=True)]
+    return [solver.fit(look, start.pose, start.latent) for look, start in zip(looks, starts, strict=True)]

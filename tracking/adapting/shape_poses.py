@@ -8,7 +8,7 @@ that most frames tell such a frame overlaps less than the others: it is looked f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -34,25 +34,24 @@ def plain_fits(
     solver: FrameSolver, rig: Rig, looks: dict[int, Observation], known: Sequence[Found], up: Floats
 ) -> dict[int, FrameFit]:
     """Find the plain body in each frame that two cameras see, each limb for itself where need be."""
-    # Made where they are asked: of thousands of poses those that stand for many are chosen.
-    finder = cache(lambda: Finder(solver, rig, up, poses=40))
-    limbs = cache(lambda: LimbMender(solver))
+    finder = Finder(solver, rig, up, poses=40)
+    limbs = LimbMender(solver)
     at = {found.frame: found for found in known}
     fits: dict[int, FrameFit] = {}
     for frame, look in looks.items():
         if frame in at:
-            fit = once("settled", partial(solver.fit, look, at[frame].pose, at[frame].latent, latent_steps=False))
+            fit = once("settled", partial(settled, solver, look, at[frame].pose, at[frame].latent))
         elif look.seen >= 2:
-            fit = once("found", partial(finder().find, look, keep=6, finish=2))[0]
+            fit = once("found", partial(finder.find, look, keep=6, finish=2))[0]
         else:
             continue
-        fits[frame] = once("mended", partial(limbs().mended, look, fit))
+        fits[frame] = once("mended", partial(limbs.mended, look, fit))
     return fits
 
 
 def settled(solver: FrameSolver, look: Observation, pose: QuadPose, latent: Floats) -> FrameFit:
     """Fit a frame whose pose is roughly known, from there and along the manifold; what overlaps more is kept."""
-    fits = [solver.fit(look, pose, latent, latent_steps=way, warm=True) for way in (False, True)]
+    fits = [solver.fit(look, pose, latent, latent_steps=way) for way in (False, True)]
     best = max(fits, key=lambda fit: fit.agreement)
     return solver.fit(look, best.pose, best.latent, latent_steps=False)
 

@@ -104,8 +104,7 @@ def adapt_shape(
     looks = {int(frame): observe(int(frame)) for frame in frames}
     start = BodyShape.uniform(builtin.body, scale) if build is None else build
     shaper = Shaper(builtin)
-    stout = None if build is None else shaper.make(build)
-    begun = None if stout is None else stout.subject
+    begun = None if build is None else shaper.make(build).subject
     body = begun or scaled_subject(builtin, scale)
     starts = plain_fits(make_solver(dressed(body, skirt), rig, settings), rig, looks, known, up)
     if skirt is None:
@@ -143,7 +142,7 @@ def adapt_shape(
             stiffness = known_of_stout_bodies(builtin.body, [fit.residual for fit in poses.values()], expected)
         held_to = partial(_search, start=start, stiffness=stiffness, fixed_lengths=fixed_lengths, settings=settings)
         rounds = ROUNDS if thorough or build is not None else FEWER
-        search = partial(held_to, shaper, rig, looks, rounds=rounds, along=build is not None, begun=stout)
+        search = partial(held_to, shaper, rig, looks, rounds=rounds, along=build is not None)
         shaped, sigma, skirt = search(poses, skirt)
         wear, wanted = partial(dressed, skirt=skirt), {*fitted, *held, *(item.frame for item in known)} & set(starts)
         before = mean_overlap(starts, held)
@@ -154,9 +153,7 @@ def adapt_shape(
             enough = keeping_up(again, fitted)
             if again != plain and len(enough) >= FEWEST:
                 fitted = enough
-                # Most of the way is gone: the coarsest round is left out.
-                finer = {frame: again[frame] for frame in fitted}
-                shaped, sigma, _ = search(finer, None, begun=shaped, rounds=rounds[1:])
+                shaped, sigma, _ = search({frame: again[frame] for frame in fitted}, None, begun=shaped)
                 plain = refitted(shaped.subject, rig, looks, again, settings)
     except InputError as error:  # so far from the built-in body that its cage cannot hold the shape
         return replace(nothing, why=str(error))
@@ -168,8 +165,7 @@ def adapt_shape(
     overlaps = [mean_overlap(ends, held) for ends in (plain, fleshed)]
     with_skin = _keeps_skin(*overlaps, stout=build is not None)
     after, out, ends = (overlaps[1], skin, fleshed) if with_skin else (overlaps[0], None, plain)
-    # As with the skin, another build than the body's needs not gain in two frames, only not lose: it is a rough guess.
-    if after < before + (GAIN if build is None else 0.0):
+    if after < before + GAIN:
         return replace(nothing, before=before, after=after, why="the overlap in frames held out would not rise")
     subject, spread = shaped.subject if out is None else mover.moved(out), None
     if builtin.body in WEARERS and replace(nothing, shape=shaped.shape).loosely_dressed:
@@ -292,15 +288,8 @@ def _with_skin(
 ) -> tuple[Floats, dict[int, FrameFit]]:
     """Learn the skin from the frames to estimate from, and fit all frames with it; ``wear`` dresses the body."""
     learn = partial(fit_skin, mover, rig, looks, {frame: fits[frame] for frame in fitted}, settings, wear=wear)
-    skin, learned = once("skin", learn)
-    solver = make_solver(wear(mover.moved(skin, whole=False)), rig, settings)
-    fleshed: dict[int, FrameFit] = {}
-    for frame, fit in fits.items():
-        if frame in learned and solver.lies_close(learned[frame]):
-            fleshed[frame] = learned[frame]
-        else:  # where outlines err by more than is expected there may be better places
-            fleshed[frame] = settled(solver, looks[frame], fit.pose, fit.latent)
-    return skin, fleshed
+    skin, _ = once("skin", learn)
+    return skin, refitted(wear(mover.moved(skin, whole=False)), rig, looks, fits, settings)
 
 
 def _chosen(fits: dict[int, FrameFit], poor: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -341,13 +330,13 @@ def _search(
 
     An animal of another build is no longer where it was found as its shape changes: a larger one stands otherwise, and
     would stay as large. So its poses are looked for ``along`` the manifold too.
-    ``begun`` is where this one begins: the body in ``start`` if it is there, or what a search in other poses came to.
+    ``begun`` is what a search in other poses came to, and where this one begins.
     """
     body, count = start.body, len(start.lengths)
     middle = start.logs
     free = np.arange(count if fixed_lengths else 0, len(middle))
     fields = shaper.girth_fields(start)
-    shaped = shaper.make(start, whole=False) if begun is None else begun
+    shaped = shaper.make(start if begun is None else begun.shape, whole=False)
     covariance = np.full((len(middle), len(middle)), np.nan)
     turn, final = 0, len(rounds) - 1
     while turn <= final:

@@ -125,8 +125,7 @@ def _moves(solver: FrameSolver, pairs: OutlinePairs, now: Floats) -> Floats:
         left = pairs.residuals + by_vertex @ (out - now)
         weight = share / (1.0 + (left / scale) ** 2) ** 2
         hessian = by_vertex.T @ sparse.diags(weight) @ by_vertex + stiff
-        right = by_vertex.T @ (weight * left) + stiff @ out
-        out = out - spsolve(hessian.tocsc(), right, permc_spec="MMD_AT_PLUS_A")  # the order for symmetric matrices
+        out = out - spsolve(hessian.tocsc(), by_vertex.T @ (weight * left) + stiff @ out)
     return np.asarray(out)
 
 

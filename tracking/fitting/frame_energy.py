@@ -38,7 +38,7 @@ from tracking.terms.silhouette import Matches, OutlineMatcher, PackedObservation
 from tracking.terms.surface import match_surface
 from tracking.terms.texture import FrameMarks, face_frames, match_marks
 
-__all__ = ["BodyPart", "Evaluation", "FrameEnergy", "Level"]
+__all__ = ["BodyPart", "Evaluation", "FrameEnergy"]
 
 MANY = 1000
 """More training poses than these were captured."""
@@ -51,8 +51,6 @@ PALE_SCALE = 0.5
 WARM_EVERY = 2
 """Of the observed samples, one of so many is paired in coarse steps of a warm fit, and in its last ones where outlines
 lie close: all are when all frames are stepped together, unless there are many cameras."""
-SPARSE_EVERY = 4
-"""The same where many starts are compared along the manifold, with half the samples of the model's outlines."""
 ENOUGH = 1000
 """Samples of the model's outlines in all views together that a step of all frames takes: where there are more (more
 than six cameras), each view gives as many as in the last steps of a warm fit."""
@@ -78,7 +76,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class _Level:
     """The template at one fineness: coordinates in single precision, outlines, spread, samples per view, pale parts.
 
     Of the observed samples one of ``every`` is paired.
@@ -101,7 +99,7 @@ class Level:
         sizes: list[tuple[int, int]],
         samples: tuple[int, int],
         cage_rig: CageRig,
-    ) -> Level:
+    ) -> _Level:
         matcher = OutlineMatcher(MeshEdges.of(template.faces), camera_rows, sizes)
         spread = np.zeros(len(template.vertices)) if template.spread is None else template.spread
         pale = pale_vertices(cage_rig.quads, template.binding)
@@ -163,11 +161,10 @@ class FrameEnergy:
         self.pair_weight = (1.0 if len(prior.training_poses) > MANY else MADE_UP) if weight is None else weight
         self.use_prior = use_prior
         self.camera_rows = np.ascontiguousarray(camera_rows, np.float64)
-        self._fine = Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
+        self._fine = _Level.of(template, camera_rows, sizes, (self.settings.samples, 1), cage_rig)
         small = coarse or coarse_template(cage_rig, template, vertices=STEP_VERTICES)
-        self._coarse = Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
+        self._coarse = _Level.of(small, camera_rows, sizes, (self.settings.coarse_samples, 1), cage_rig)
         self._warm = replace(self._coarse, every=WARM_EVERY)
-        self._sparse = replace(self._coarse, samples=self.settings.coarse_samples // 2, every=SPARSE_EVERY)
         self._near = replace(self._fine, samples=self.settings.coarse_samples, every=WARM_EVERY)
         self._joint = self._near if len(sizes) * self.settings.samples > ENOUGH else self._fine
         self._deformed: WeakKeyDictionary[QuadPose, Floats] = WeakKeyDictionary()
@@ -230,7 +227,7 @@ class FrameEnergy:
         binding = self._coarse.binding
         return BodyPart(quads, columns, vertices, binding[vertices], self.cage_rig.by_carrier_of(binding, quads))
 
-    def _outline_rows(self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
+    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
         """Pairs of outline samples around a pose, and their weighted derivatives."""
         fine = level.template is self._fine.template
         vertices = self.deform(pose) if fine else self.cage_rig.deform(level.binding, pose)
@@ -250,7 +247,7 @@ class FrameEnergy:
         )
         return _Rows(matches, jacobian, root)
 
-    def _root_weights(self, level: Level, matches: Matches, scale: float, residual: float) -> Floats:
+    def _root_weights(self, level: _Level, matches: Matches, scale: float, residual: float) -> Floats:
         """Roots (N,) of the pairs' weights; ``residual`` is that of the whole outline, mm."""
         # Silhouettes that err more have lost more of the feet.
         pull = 1.0 if level.pale is None else max(self.erring(residual), 1.0) / PALE_SCALE
@@ -303,7 +300,7 @@ class FrameEnergy:
         return system
 
     def _data_rows(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[Singles, Floats, Floats]:
         """Derivatives (N, 6 Q) and weighted residuals (N,) of outlines and marked points; the outlines' own, mm."""
         rows = self._outline_rows(level, packed, pose, scale)
@@ -314,7 +311,7 @@ class FrameEnergy:
         return jacobian, weighted, rows.matches.residuals
 
     def _data_system(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float
     ) -> tuple[System, Floats]:
         """Normal equations of the images around a pose, and the outlines' residuals, mm."""
         jacobian, weighted, residuals = self._data_rows(level, packed, pose, scale)
@@ -355,7 +352,7 @@ class FrameEnergy:
         return damping
 
     def _evaluate(
-        self, level: Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
+        self, level: _Level, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> Evaluation:
         """Energy around a pose, but for the expectation."""
         system, residuals = self._data_system(level, packed, pose, scale)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
@@ -34,15 +33,8 @@ COARSE = 4
 """Pixels per side of one coarse pixel."""
 ALIKE = 100.0
 """Proposals whose quads lie nearer to each other than this are one, thousandths of the size."""
-SPARE = 1
+SPARE = 2
 """Proposals that go along the manifold to its end beyond those that are fitted with all quads."""
-BEHIND = 0.05
-"""Overlap by which a proposal on the manifold falls behind the best one to be given up. In 49 finds (a sample mouse and
-person, two strangers, a real mouse) that cost 0.001 of score or less but for three: 0.001, 0.006, and 0.022."""
-MEETING = 20.0
-"""Proposals that come nearer to each other than this along the manifold are fitted as one, thousandths of the size."""
-HOPE = 0.03
-"""Score that fitting once more may bring: a fit that is worse by more is left as it is."""
 MENDED = 3
 """Rivals that are mended limb by limb before the best is chosen."""
 MANY = 1000
@@ -52,8 +44,6 @@ LYING = 0.8
 0.93, a lying child fitted by poses that stand 0.69."""
 ENOUGH = 4
 """Views that proposals are compared in, spread over those that see something; what is proposed is fitted to all."""
-LOOKED_AT = 100
-"""Proposals, and a quarter of them where these are more, that are compared in all of these views, not in half."""
 
 
 Mend = Callable[[Observation, FrameFit], FrameFit]
@@ -61,7 +51,7 @@ Mend = Callable[[Observation, FrameFit], FrameFit]
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A pose on the manifold and how well its coarse silhouettes overlap the observed ones; less 1 if glanced at."""
+    """A pose on the manifold and how well its coarse silhouettes overlap the observed ones."""
 
     pose: QuadPose
     latent: Floats
@@ -69,7 +59,6 @@ class Hypothesis:
 
 
 Start = Hypothesis | RoughFit
-Posed = TypeVar("Posed", Hypothesis, RoughFit, FrameFit)
 
 
 def silhouette_centre(rig: Rig, observation: Observation) -> Floats:
@@ -106,13 +95,22 @@ def spread_poses(poses: Floats, count: int) -> Ints:
     return np.array(chosen)
 
 
-def _apart(poses: Iterable[Posed], count: int, distance: float) -> list[Posed]:
-    """Return the first ``count`` whose quads lie further from all before them than ``distance``, mm."""
-    kept: list[Posed] = []
-    for one in poses:
+def _apart(hypotheses: Iterable[Hypothesis], count: int, distance: float) -> list[Hypothesis]:
+    """Return the first ``count`` hypotheses whose quads lie further from all before them than ``distance``, mm."""
+    kept: list[Hypothesis] = []
+    for one in hypotheses:
         if len(kept) == count:
             break
         if all(one.pose.distance(other.pose) > distance for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _rivals(fits: list[FrameFit], count: int, distance: float) -> list[FrameFit]:
+    """Return the first ``count`` fits that lie further than ``distance``, mm, from all before them."""
+    kept: list[FrameFit] = []
+    for one in fits:
+        if all(one.pose.distance(other.pose) > distance for other in kept) and len(kept) < count:
             kept.append(one)
     return kept
 
@@ -194,9 +192,9 @@ class Finder:
             fits += self._fitted(observation, self.lying(observation), keep, finish)
         fits.sort(key=lambda fit: -fit.score)
         if mend is not None:
-            fits = [mend(observation, fit) for fit in _apart(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
+            fits = [mend(observation, fit) for fit in _rivals(fits, MENDED, 0.3 * ALIKE * self.solver.unit)]
             fits.sort(key=lambda fit: -fit.score)
-        return _apart(fits, 2, 1.5 * ALIKE * self.solver.unit)
+        return _rivals(fits, 2, 1.5 * ALIKE * self.solver.unit)
 
     def _fitted(
         self, observation: Observation, proposals: Iterable[Hypothesis], keep: int, finish: int
@@ -205,19 +203,14 @@ class Finder:
         apart = _apart(proposals, keep, ALIKE * self.solver.unit)
         # One round tells which of them are worth two more.
         rough = self._roughly(observation, apart, 1)[: finish + SPARE]
-        rough = _apart(self._roughly(observation, rough, 2), finish, MEETING * self.solver.unit)
-        fits = [self.solver.fit(observation, fit.pose, fit.latent, warm=True) for fit in rough]
-        enough = max(fit.score for fit in fits) - HOPE
-        return [
-            self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) if fit.score >= enough else fit
-            for fit in fits
-        ]
+        rough = self._roughly(observation, rough, 2)
+        fits = [self.solver.fit(observation, fit.pose, fit.latent) for fit in rough[:finish]]
+        return [self.solver.fit(observation, fit.pose, fit.latent, latent_steps=False) for fit in fits]
 
     def _roughly(self, observation: Observation, starts: Sequence[Start], rounds: int) -> list[RoughFit]:
-        """Go along the manifold from each start, so many rounds; best first, without those far behind it."""
+        """Go along the manifold from each start, so many rounds; best first."""
         rough = [self.solver.roughly(observation, one.pose, one.latent, rounds=rounds) for one in starts]
-        rough.sort(key=lambda fit: -fit.agreement)
-        return [fit for fit in rough if fit.agreement >= rough[0].agreement - BEHIND]
+        return sorted(rough, key=lambda fit: -fit.agreement)
 
     def _propose(self, observation: Observation, roots: Floats) -> Iterator[Hypothesis]:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3); give them best first."""
@@ -245,7 +238,6 @@ class Finder:
         return [(pose, solver.cage_rig.deform(solver.coarse.binding, pose)) for pose in poses]
 
     def _overlaps(self, observation: Observation, meshes: Floats) -> Floats:
-        """(n,) overlap of each of some meshes (n, V, 3) with coarse silhouettes; less by 1 where a look was enough."""
         width, height = (max(view.size[k] for view in observation.views) // COARSE + 1 for k in range(2))
         masks = np.zeros((len(observation.views), height, width), np.uint8)
         used = np.zeros(len(observation.views), np.bool_)
@@ -258,27 +250,15 @@ class Finder:
             ]
             masks[index, top : top + small.shape[0], left : left + small.shape[1]] = small
         seen = np.flatnonzero(used)
-        seen = seen[np.linspace(0, len(seen) - 1, min(len(seen), ENOUGH)).astype(int)]
-        if len(seen) < ENOUGH or len(meshes) < LOOKED_AT:
-            return self._in_views(meshes, masks, seen)
-        # Half of the views tell which are worth a look in the others; the rest come after them.
-        first, then = seen[::2], seen[1::2]
-        scores = self._in_views(meshes, masks, first)
-        best = np.argsort(-scores, kind="stable")[: max(len(meshes) // 4, LOOKED_AT)]
-        scores[best] = 1.0 + 0.5 * (scores[best] + self._in_views(meshes[best], masks, then))
-        return scores - 1.0
-
-    def _in_views(self, meshes: Floats, masks: Bytes, views: Ints) -> Floats:
-        """Mean overlap (n,) of meshes (n, V, 3) with coarse masks (C, h, w) in some views."""
-        used = np.zeros(len(masks), np.bool_)
-        used[views] = True
+        if len(seen) > ENOUGH:
+            used[:] = False
+            used[seen[np.linspace(0, len(seen) - 1, ENOUGH).astype(int)]] = True
         scores = np.empty(len(meshes))
-        mesh = self._mesh
         _coarse_overlaps(
             np.ascontiguousarray(meshes, np.float64),
-            mesh.faces,
-            mesh.edges,
-            mesh.sides,
+            self._mesh.faces,
+            self._mesh.edges,
+            self._mesh.sides,
             self._cameras,
             masks,
             used,

@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dposv
 from calibration.foundation.arrays import Floats, Ints, Singles
 from calibration.foundation.errors import SolveError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
-from tracking.fitting.frame_energy import BodyPart, Evaluation, FrameEnergy, Level
+from tracking.fitting.frame_energy import BodyPart, Evaluation, FrameEnergy
 from tracking.fitting.joint_fit import FrameBlock
 from tracking.fitting.point_fit import moved
 from tracking.observations.contours import Observation
@@ -140,7 +140,7 @@ class FrameSolver(FrameEnergy):
         pose = start
         last: Evaluation | None = None
         if latent_steps and self.use_prior:
-            pose, latent = self._latent_steps(packed, pose, latent, 1, self._coarse)
+            pose, latent = self._latent_steps(packed, pose, latent, 1)
         if local_steps:
             scales = self.settings.robust if last_steps is None else self.settings.robust[-last_steps:]
             expected = None
@@ -179,18 +179,18 @@ class FrameSolver(FrameEnergy):
         packed = self._fine.matcher.pack(observation)
         pose = start
         if self.use_prior:
-            pose, latent = self._latent_steps(packed, pose, latent, rounds, self._sparse)
+            pose, latent = self._latent_steps(packed, pose, latent, rounds)
         overlap = self._fine.matcher.overlaps(self.deform(pose), packed)
         return RoughFit(pose, latent, float(np.nanmean(overlap)))
 
     def _latent_steps(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, rounds: int, level: Level
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, rounds: int
     ) -> tuple[QuadPose, Floats]:
         """Put the quads on the manifold where their root is, and go along it, from coarse to fine."""
         chart = self.prior.chart
         pose = self.pose_of(RigidTransform(pose.rotations[chart.root], pose.centres[chart.root]), latent)
         for scale in self.settings.latent_robust * rounds:
-            pose, latent = self.along_manifold(packed, pose, latent, scale, level)
+            pose, latent = self.along_manifold(packed, pose, latent, scale)
         return pose, latent
 
     def sketches(
@@ -293,10 +293,10 @@ class FrameSolver(FrameEnergy):
         return replace(fit, pose=pose, latent=fit.latent + step[size:], overlap=self.overlap(observation, pose))
 
     def along_manifold(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, level: Level
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float
     ) -> tuple[QuadPose, Floats]:
-        """Step along the manifold at one robust scale, with the template at one fineness."""
-        return self._latent_step(packed, pose, latent, scale, level, slice(None))
+        """Step along the manifold at one robust scale."""
+        return self._latent_step(packed, pose, latent, scale, slice(None))
 
     def off_manifold(
         self,
@@ -336,15 +336,15 @@ class FrameSolver(FrameEnergy):
         return pose, latent, last
 
     def _latent_step(
-        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, level: Level, part: slice
+        self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
         """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
-        by_quads, weighted, _ = self._data_rows(level, packed, pose, scale)
-        at = self.prior.evaluate(latent)
-        basis = latent_basis(self.prior.chart, pose, at)
+        by_quads, weighted, _ = self._data_rows(self._coarse, packed, pose, scale)
+        basis = latent_basis(self.prior, pose, latent)
         jacobian = (by_quads @ basis.astype(np.float32)).astype(np.float64)
         hessian = jacobian.T @ jacobian
         small = System(hessian, jacobian.T @ weighted)
+        at = self.prior.evaluate(latent)
         variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
         metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)
         damping = 1e-3 * np.trace(hessian) / np.sum(metric) + 1e-6

@@ -124,7 +124,7 @@ def test_poses_of_another_build_are_looked_for_along_the_manifold_too(
     class Solver:
         template = SimpleNamespace(vertices=np.zeros((3, 3)))
 
-        def fit(self, look: Any, pose: Any, latent: Any, *, latent_steps: bool, warm: bool = False) -> Any:
+        def fit(self, look: Any, pose: Any, latent: Any, *, latent_steps: bool) -> Any:
             return free if latent_steps or pose == "b" else stuck
 
         def shape_system(self, look: Any, fit: Any) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from example_rigs import ring
 
 from tracking.fitting import initialisation
-from tracking.fitting.initialisation import BEHIND, HOPE, SPARE, Finder, Hypothesis
+from tracking.fitting.initialisation import SPARE, Finder, Hypothesis
 from tracking.fitting.solver import RoughFit
 from tracking.observations.contour_fill import MeshEdges
 from tracking.quads.oriented_quads import QuadPose
@@ -53,62 +52,27 @@ class _Solver:
 
     def __init__(self, heights: dict[int, float]) -> None:
         self.heights, self.rounds = heights, dict.fromkeys(heights, 0)
-        self.fitted: list[int] = []
 
     def roughly(self, observation: Any, pose: QuadPose, latent: Any, *, rounds: int) -> RoughFit:
         which = int(latent[0])
         self.rounds[which] += rounds
         return RoughFit(pose, latent, self.heights[which] * (1.0 - 0.5 ** self.rounds[which]))
 
-    def fit(
-        self, observation: Any, pose: QuadPose, latent: Any, *, latent_steps: bool = True, warm: bool = False
-    ) -> Any:
+    def fit(self, observation: Any, pose: QuadPose, latent: Any, *, latent_steps: bool = True) -> Any:
         height = self.heights[int(latent[0])]
-        self.fitted.append(int(latent[0]))
         return SimpleNamespace(pose=pose, latent=latent, score=height, agreement=height)
 
 
-def _rivals(solver: Any, finish: int) -> list[int]:
-    """Which of a solver's starts, a metre from each other, are the rivals."""
+def test_of_many_proposals_the_better_ones_after_a_round_go_along_the_manifold_to_its_end() -> None:
+    heights = {0: 0.5, 1: 0.6, 2: 0.9, 3: 0.4, 4: 0.8, 5: 0.7, 6: 0.3, 7: 0.2}
     finder = object.__new__(Finder)
+    solver: Any = _Solver(heights)
     finder.solver = solver
-    apart = [QuadPose(np.eye(3)[None], np.array([[1000.0 * k, 0.0, 0.0]])) for k in solver.heights]
+    apart = [QuadPose(np.eye(3)[None], np.array([[1000.0 * k, 0.0, 0.0]])) for k in heights]
     proposed = [Hypothesis(pose, np.array([float(k)]), 0.1) for k, pose in enumerate(apart)]
     finder.anywhere = lambda observation: iter(proposed)  # type: ignore[method-assign]
     nothing: Any = None
-    return [int(fit.latent[0]) for fit in finder.rivals(nothing, keep=8, finish=finish)]
-
-
-def test_of_many_proposals_the_better_ones_after_a_round_go_along_the_manifold_to_its_end() -> None:
-    heights = {0: 0.83, 1: 0.85, 2: 0.90, 3: 0.82, 4: 0.88, 5: 0.86, 6: 0.84, 7: 0.81}
-    solver = _Solver(heights)
-    assert _rivals(solver, 2) == [2, 4]
+    best, second = finder.rivals(nothing, keep=8, finish=2)
+    assert (best.latent[0], second.latent[0]) == (2, 4)
     going = sorted(heights, key=lambda k: -heights[k])[: 2 + SPARE]
     assert solver.rounds == {k: 3 if k in going else 1 for k in heights}
-
-
-def test_a_proposal_far_behind_the_best_is_given_up() -> None:
-    solver = _Solver({0: 0.9, 1: 0.9 - 2.5 * BEHIND, 2: 0.88})
-    assert _rivals(solver, 3) == [0, 2]
-    assert solver.rounds == {0: 3, 1: 1, 2: 3} and set(solver.fitted) == {0, 2}
-
-
-def test_proposals_that_meet_are_fitted_as_one() -> None:
-    class Meeting(_Solver):
-        def roughly(self, observation: Any, pose: QuadPose, latent: Any, *, rounds: int) -> RoughFit:
-            fit = super().roughly(observation, pose, latent, rounds=rounds)
-            return replace(fit, pose=QuadPose(pose.rotations, 1e-3 * pose.centres))
-
-    solver = Meeting({0: 0.9, 1: 0.89, 2: 0.88})
-    assert _rivals(solver, 3) == [0] and set(solver.fitted) == {0}
-
-
-def test_a_fit_far_behind_is_not_fitted_once_more() -> None:
-    class Split(_Solver):
-        def fit(self, *args: Any, **kinds: Any) -> Any:
-            found = super().fit(*args, **kinds)
-            found.score -= 2.0 * HOPE * (found.latent[0] == 1)
-            return found
-
-    solver = Split({0: 0.9, 1: 0.89})
-    assert _rivals(solver, 2) == [0, 1] and sorted(solver.fitted) == [0, 0, 1]
