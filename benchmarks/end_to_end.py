@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import cut_recording, there_and_back
 from benchmarks.measuring.reference_kernel import reference_kernel_s
-from benchmarks.measuring.timeline import TaskTime, WatchedWorkers, idle_share, laid_out, timeline
+from benchmarks.measuring.timeline import TaskTime, WatchedWorkers, laid_out, print_timelines
 from benchmarks.triangulation import PEER_ROBUST_POINTS, detections, peer_of, ring_rig
 from calibration.cameras.triangulation import triangulate
 from vivarig.pipeline import RunOptions, StageOutcome, run_recording
@@ -76,19 +76,6 @@ def timed_run(place: Path, frames: int, cameras: int, workers: int, until: str =
     assert pool.job is not None
     quiet = laid_out(pool.log, pool.job, workers)
     return Timing(frames, cameras, seconds, cpu, memory.peak_mb, outcomes, pool.log, quiet)
-
-
-def print_timeline(run: Timing, workers: int) -> dict[str, float]:
-    """Print what was done when, by the clock and by processor time; return the time and what was idle of it."""
-    end = max(task.ended for task in run.quiet)
-    print("\n".join(["By the clock:", *timeline(run.tasks, workers, run.seconds)]))
-    print("\n".join(["By processor time, a core for each worker:", *timeline(run.quiet, workers, end)]))
-    return {
-        "seconds": run.seconds,
-        "idle_share": idle_share(run.tasks, workers, run.seconds),
-        "seconds_by_processor_time": end,
-        "idle_share_by_processor_time": idle_share(run.quiet, workers, end),
-    }
 
 
 def fitted(runs: list[Timing], values: list[float]) -> tuple[np.ndarray, float]:
@@ -142,7 +129,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         timed_run(Path(folder) / "warm", 6, 8, args.workers)
         if args.timeline:
-            print(json.dumps(print_timeline(timed_run(Path(folder) / "r", *sizes[0], args.workers), args.workers)))
+            run = timed_run(Path(folder) / "r", *sizes[0], args.workers)
+            print(json.dumps(print_timelines(run.tasks, run.quiet, args.workers, run.seconds)))
             return
         runs = [timed_run(Path(folder) / f"r{k}", *size, args.workers) for k, size in enumerate(sizes)]
         bare = timed_run(Path(folder) / "bare", *sizes[0], args.workers, "skeleton")

@@ -1,10 +1,11 @@
 """A real laboratory recording by the clock: mouse_cylinder, 5 cameras 1328x1048, no plates, from videos to report.
 
-    python -m benchmarks.real_recording [--frames 600] [--workers 2] [--before CHECKOUT]
+    python -m benchmarks.real_recording [--frames 600] [--workers 2] [--before CHECKOUT | --timeline]
 
 ``vivarig run`` in a process of its own, nothing set but the last frame; start-up and learning the backgrounds are
 counted. Memory is what all its processes hold at once. With ``--before`` another checkout of this repository runs the
-same first, and the ratio of the two is printed.
+same first, and the ratio of the two is printed. ``--timeline`` prints which worker did what when, and the same by
+processor time, as cores of their own would have done it: for a busy machine.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from pathlib import Path
 from benchmarks.crane.sequence import data_folder
 from benchmarks.measuring.memory_watch import watch_memory
 from benchmarks.measuring.recording_cuts import linked_recording
+from benchmarks.measuring.timeline import WatchedWorkers, laid_out, print_timelines
+from capture.recordings.recording import load_recording
+from vivarig.pipeline import RunOptions, run_recording
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -63,15 +67,33 @@ def timed(checkout: Path, place: Path, frames: int, workers: int) -> Timing:
     return Timing(seconds, memory.peak_mb, (place / "results" / "silhouettes.h5").stat().st_size / 1e6)
 
 
+def watched(place: Path, frames: int, workers: int) -> dict[str, float]:
+    """Run the first frames of a recording and print which worker did what when; return times and what was idle."""
+    pool = WatchedWorkers(workers)
+    try:
+        options = RunOptions(changes={"silhouettes": {"stop": str(frames)}})
+        run_recording(load_recording(place), options, workers=pool, show=False)
+        seconds = time.monotonic() - pool.made
+    finally:
+        pool.shutdown()
+    assert pool.job is not None
+    return print_timelines(pool.log, laid_out(pool.log, pool.job, workers), workers, seconds)
+
+
 def main() -> None:
     """Run, print and end with the JSON line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=600)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--before", type=Path, help="another checkout, to be compared with")
+    parser.add_argument("--timeline", action="store_true", help="print who did what when, and no more")
     args = parser.parse_args()
     runs: dict[str, Timing] = {}
     with tempfile.TemporaryDirectory() as folder:
+        if args.timeline:
+            place = linked_recording(data_folder() / "mouse_cylinder", Path(folder) / "now")
+            print(json.dumps(watched(place, args.frames, args.workers)))
+            return
         for name, checkout in (("before", args.before), ("now", HERE)):
             if checkout is not None:
                 place = linked_recording(data_folder() / "mouse_cylinder", Path(folder) / name)

@@ -18,7 +18,7 @@ from vivarig.pipeline import tasks
 from vivarig.pipeline.schedule import Waiting, nodes_of
 from vivarig.pipeline.workers import LocalWorkers
 
-__all__ = ["TaskTime", "WatchedWorkers", "idle_share", "laid_out", "timeline"]
+__all__ = ["TaskTime", "WatchedWorkers", "idle_share", "laid_out", "print_timelines", "timeline"]
 
 START_S = 0.9
 """What a worker's process takes to start, by processor time."""
@@ -113,3 +113,16 @@ def timeline(log: list[TaskTime], workers: int, seconds: float) -> list[str]:
     share = 100 * idle_share(log, workers, seconds)
     lines.append(f"{seconds:.1f} s, {cpu:.1f} s of processor time, {workers} workers idle {share:.1f} % of the time")
     return lines
+
+
+def print_timelines(log: list[TaskTime], quiet: list[TaskTime], workers: int, seconds: float) -> dict[str, float]:
+    """Print what was done when, by the clock and laid out by processor time; return times and what was idle of them."""
+    end = max(task.ended for task in quiet)
+    print("\n".join(["By the clock:", *timeline(log, workers, seconds)]))
+    print("\n".join(["By processor time, a core for each worker:", *timeline(quiet, workers, end)]))
+    return {
+        "seconds": seconds,
+        "idle_share": idle_share(log, workers, seconds),
+        "seconds_by_processor_time": end,
+        "idle_share_by_processor_time": idle_share(quiet, workers, end),
+    }
