@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes
+from tracking.appearance.ground import sort_images
 
 __all__ = ["FEWEST", "Furniture", "find_furniture"]
 
@@ -59,7 +60,7 @@ def find_furniture(images: Sequence[Bytes], masks: Sequence[Bools]) -> Furniture
         return None
     smooth, inside = [_smoothed(image) for image in images], np.stack(masks)
     ground = ~inside.any(axis=0)
-    colour = np.median(np.stack(smooth), axis=0).astype(np.uint8)  # of what is seen in most of them
+    colour = _middle(smooth)  # of what is seen in most of them
     apart = np.stack([_apart(image, colour) for image in smooth])
     noise = _NOISE * max(float(np.median(apart[:, ground])), 1.0) if ground.any() else 0.0
     area = float(inside.sum(axis=(1, 2)).mean())
@@ -75,10 +76,19 @@ def _pieces(where: Bools, least: float) -> Bools:
     return np.asarray(large[pieces])
 
 
+def _middle(images: Sequence[Bytes]) -> Bytes:
+    """Return the median of images, rounded down."""
+    ordered = np.stack(images)
+    sort_images(ordered)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return np.asarray((low.astype(np.uint16) + high) // 2, np.uint8)
+
+
 def _smoothed(image: Bytes) -> Bytes:
     return np.asarray(cv2.GaussianBlur(image, (0, 0), _SMOOTH_PX))
 
 
 def _apart(image: Bytes, other: Bytes) -> Bytes:
     """Return (H, W) how far two images are apart in the channel that differs most."""
-    return np.asarray(cv2.absdiff(image, other).max(axis=2))
+    blue, green, red = cv2.split(cv2.absdiff(image, other))
+    return np.asarray(cv2.max(cv2.max(blue, green), red))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes
 from capture.discs import disc
 
-__all__ = ["extent", "ground_of", "grown"]
+__all__ = ["extent", "ground_of", "grown", "sort_images"]
 
 _ROOM = 0.12
 """What silhouettes lack around them (feet, the darkest shade), share of their extent."""
@@ -38,8 +40,18 @@ def ground_of(images: Sequence[Bytes], masks: Sequence[Bools]) -> Bytes:
         values = np.stack([image[rows] for image in images]).astype(np.int16)
         hidden = covered[:, rows] & ~covered[:, rows].all(axis=0)
         values[hidden] = 256  # sorted behind all others
-        values.sort(axis=0)
+        sort_images(values)
         free = (~hidden).sum(axis=0)
         middle = np.broadcast_to((free // 2)[None, :, :, None], (1, *values.shape[1:]))
         ground[rows] = np.take_along_axis(values, middle, axis=0)[0]
     return ground
+
+
+def sort_images(values: NDArray[Any]) -> None:
+    """Sort (N, H, W, ...) along the first axis in place: whole images two at a time, which is quick for some tens."""
+    count = len(values)
+    for turn in range(count):
+        for k in range(turn % 2, count - 1, 2):
+            low = cv2.min(values[k], values[k + 1])
+            cv2.max(values[k], values[k + 1], dst=values[k + 1])
+            values[k] = low

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import cv2
+import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
@@ -13,7 +14,7 @@ from capture.recordings.recording import Footage
 from capture.recordings.video import read_frames
 from vivarig.jobs.job import Job
 
-__all__ = ["cameras_of", "first_cut", "footage_of", "grey_images_of", "image_at", "images_of"]
+__all__ = ["cameras_of", "first_cut", "footage_of", "grey_images_of", "images_at", "images_of"]
 
 
 def first_cut(job: Job) -> int:
@@ -48,9 +49,18 @@ def grey_images_of(footage: Footage, frames: range) -> Iterator[Bytes | None]:
         yield image
 
 
-def image_at(footage: Footage, frame: int) -> Bytes | None:
-    """Return a camera's image (H, W, 3) of one of the recording's frames, None where it has none."""
-    return next(images_of(footage, frame, frame + 1))
+def images_at(footage: Footage, frames: Sequence[int]) -> list[Bytes | None]:
+    """Return a camera's images (H, W, 3) of some of the recording's frames, None where it has none.
+
+    They are read in one pass: one by one, each would be decoded from the key frame before it.
+    """
+    found: dict[int, Bytes] = {}
+    if footage.has_images:
+        offset = round(footage.offset_frames)
+        wanted = {frame + offset for frame in frames}
+        for index, image in read_frames(footage.source, only=wanted, ahead=False):
+            found[index - offset] = _in_colour(image)
+    return [found.get(frame) for frame in frames]
 
 
 def images_of(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]:
@@ -63,6 +73,10 @@ def images_of(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]
             yield None
         for _, image in read_frames(footage.source, max(0, first + offset), stop + offset):
             count += 1
-            yield cv2.cvtColor(image, cv2.COLOR_GRAY2BGR) if image.ndim == 2 else image
+            yield _in_colour(image)
     for _ in range(count, stop - first):
         yield None
+
+
+def _in_colour(image: Bytes) -> Bytes:
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)) if image.ndim == 2 else image

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,11 @@ from calibration.foundation.spans import Span
 from capture.recordings.recording import Footage
 from tracking.adapting.build_search import Build
 from tracking.appearance.furniture import Furniture, find_furniture
-from vivarig.jobs.footage_images import image_at, images_of
+from vivarig.jobs.footage_images import images_at, images_of
 from vivarig.redrawing.learning import Masks
 from vivarig.redrawing.parts import written_masks
 
-__all__ = ["ClearedMasks", "Things", "clear_part", "parts_the_subject", "things_that_stand"]
+__all__ = ["Things", "clear_frames", "clear_part", "parts_the_subject", "things_that_stand"]
 
 GAIN = 0.03
 """Rise of the body's overlap from which on what stands still is taken for things."""
@@ -37,8 +36,8 @@ def things_that_stand(footage: Sequence[Footage], masks: Masks, rig: Rig, frames
     silhouettes = [masks(tuple(rig.names), frame) for frame in frames]
     found: list[Furniture | None] = []
     for camera, one in enumerate(footage):  # one after the other: images are large
-        shown = [(image_at(one, frame), seen[camera]) for frame, seen in zip(frames, silhouettes, strict=True)]
-        images = [(image, mask) for image, mask in shown if image is not None]
+        shown = zip(images_at(one, frames), silhouettes, strict=True)
+        images = [(image, seen[camera]) for image, seen in shown if image is not None]
         found.append(find_furniture([image for image, _ in images], [mask for _, mask in images]))
     return tuple(found) if sum(one is not None for one in found) * 2 >= len(found) else ()
 
@@ -53,19 +52,14 @@ def parts_the_subject(before: Build, after: Build) -> bool:
     return bool(risen) and min(risen) > 0.0 and after.overlap > before.overlap + GAIN
 
 
-@dataclass(frozen=True, eq=False)
-class ClearedMasks:
-    """Silhouettes of a frame less things; its images are read for it."""
-
-    masks: Masks
-    things: Things
-    footage: Sequence[Footage]
-
-    def __call__(self, names: tuple[str, ...], frame: int) -> list[Bools]:
-        """Return the silhouettes (H, W) of some of the cameras."""
-        places = [[one.name for one in self.footage].index(name) for name in names]
-        images = [None if self.things[k] is None else image_at(self.footage[k], frame) for k in places]
-        return _cleared(self.masks(names, frame), images, [self.things[k] for k in places])
+def clear_frames(masks: Masks, things: Things, footage: Sequence[Footage], frames: Sequence[int]) -> Masks:
+    """Return the silhouettes of some frames less things."""
+    cleared: dict[tuple[str, int], Bools] = {}
+    for one, thing in zip(footage, things, strict=True):  # one after the other: images are large
+        images = [None] * len(frames) if thing is None else images_at(one, frames)
+        for frame, image in zip(frames, images, strict=True):
+            cleared[one.name, frame] = _cleared(masks((one.name,), frame), [image], [thing])[0]
+    return lambda names, frame: [cleared[name, frame] for name in names]
 
 
 def clear_part(

@@ -19,7 +19,7 @@ from tracking.appearance.redrawing import redrawn
 from tracking.appearance.witnesses import Lesson, Seen, Teacher, Witnesses, lesson
 from tracking.fitting.solver import FrameSolver
 from tracking.observations.contours import observe
-from vivarig.jobs.footage_images import image_at
+from vivarig.jobs.footage_images import images_at
 
 __all__ = ["KnownOutlines", "Masks", "Redrawing", "learn_outlines"]
 
@@ -121,7 +121,8 @@ def learn_outlines(
         return KnownOutlines(None, why="the template fits them as they are")
     at = sorted(found, key=lambda one: one.frame)
     silhouettes = [masks(tuple(rig.names), one.frame) for one in at]
-    images = [[image_at(camera, one.frame) for camera in footage] for one in at]
+    frames = [one.frame for one in at]
+    images = list(zip(*(images_at(camera, frames) for camera in footage), strict=True))
     known = _learnt(rig, solver, at, images, silhouettes)
     redrawing = Redrawing(known, solver, rig)
     before, after = [], []

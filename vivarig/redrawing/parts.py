@@ -16,7 +16,7 @@ from capture.recordings.masks import LikeliestMasks, MaskFlag, create_masks
 from capture.recordings.recording import Footage
 from tracking.adapting.scale_search import Found
 from tracking.fitting.solver import FrameFit
-from vivarig.jobs.footage_images import image_at, images_of
+from vivarig.jobs.footage_images import images_at, images_of
 from vivarig.jobs.job import Job, PartMasks
 from vivarig.redrawing.learning import Masks, Redrawing
 
@@ -35,9 +35,11 @@ def found_again(
 ) -> Masks:
     """Return the silhouettes, drawn again, of frames where the subject is known."""
     names = tuple(rig.names)
+    frames = [one.frame for one in found]
+    images = zip(*(images_at(camera, frames) for camera in footage), strict=True)
     drawn = {
-        one.frame: redrawing.views(one.frame, [image_at(f, one.frame) for f in footage], masks(names, one.frame), one)
-        for one in found
+        one.frame: redrawing.views(one.frame, seen, masks(names, one.frame), one)
+        for one, seen in zip(found, images, strict=True)
     }
     return lambda asked, frame: [drawn[frame][names.index(name)] for name in asked]
 

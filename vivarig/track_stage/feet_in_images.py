@@ -21,7 +21,7 @@ from tracking.observations.contours import observe
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import images_could_tell, limits_of
 from tracking.sequence.track import Track
-from vivarig.jobs.footage_images import image_at, images_of
+from vivarig.jobs.footage_images import images_at, images_of
 from vivarig.redrawing.learning import Masks
 
 __all__ = ["KnownFeet", "learn_feet", "with_feet"]
@@ -59,7 +59,7 @@ def learn_feet(
     grounds: list[Bytes | None] = []
     pixels: list[FootPixels | None] = []
     for camera, one in enumerate(footage):  # one after the other: images are large
-        seen = [(place, image_at(one, place.frame), m) for place, m in zip(found, silhouettes, strict=True)]
+        seen = zip(found, images_at(one, [place.frame for place in found]), silhouettes, strict=True)
         shown = [(place, image, m) for place, image, m in seen if image is not None and m[camera].any()]
         if len(shown) < FEWEST:
             grounds.append(None)

@@ -21,7 +21,7 @@ from vivarig.jobs.cutting import spread
 from vivarig.jobs.first_looks import Looked, look_frames, own_frames, shown_masks
 from vivarig.jobs.footage_images import cameras_of
 from vivarig.jobs.job import Job
-from vivarig.redrawing.clearing import ClearedMasks, Things, parts_the_subject, things_that_stand
+from vivarig.redrawing.clearing import Things, clear_frames, parts_the_subject, things_that_stand
 from vivarig.redrawing.learning import Masks, Redrawing, learn_outlines
 from vivarig.redrawing.parts import found_again
 from vivarig.stages.options import DATA, TrackOptions
@@ -68,9 +68,9 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
         several = len(builds(subject.body)) > 1
         first = _some(good, _BUILD_LOOKS if several else 2)
         find = partial(find_build, subject, rig, frames=first, up=_UP, more=_some(good, _BUILD_LOOKS))
-        build, things = (None, ()) if known else _parted(job, rig, cut, good, find(look), find)
         footage = cameras_of(job, rig)
-        masks: Masks = ClearedMasks(cut, things, footage) if things else cut
+        build, things = (None, ()) if known else _parted(job, rig, cut, good, find(look), find)
+        masks: Masks = clear_frames(cut, things, footage, good) if things else cut
         look = Looks(masks, rig, marked_points(job), hull=options.data != DATA[0]) if things else look
         adapt = partial(
             adapt_shape,
@@ -117,7 +117,8 @@ def _parted(
     things: Things = once("things", partial(things_that_stand, footage, masks, rig, frames))
     if not things:
         return build, ()
-    look = Looks(ClearedMasks(masks, things, footage), rig, marked_points(job), hull=options.data != DATA[0])
+    cleared = clear_frames(masks, things, footage, frames)
+    look = Looks(cleared, rig, marked_points(job), hull=options.data != DATA[0])
     if any(look(frame).seen < 2 for frame in frames):
         return build, ()
     other = find(look)

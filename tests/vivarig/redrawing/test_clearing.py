@@ -21,7 +21,7 @@ from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 from tracking.subjects.shape import BodyShape
 from vivarig.jobs.job import Job
-from vivarig.redrawing.clearing import ClearedMasks, clear_part, parts_the_subject, things_that_stand
+from vivarig.redrawing.clearing import clear_frames, clear_part, parts_the_subject, things_that_stand
 from vivarig.results.outline_words import outline_words
 from vivarig.stages.options import SilhouetteOptions, TrackOptions
 from vivarig.track_stage import preparing
@@ -64,7 +64,7 @@ def test_a_part_is_cleared_as_its_frames_are(tmp_path: Path) -> None:
 
     things = things_that_stand(footage, masks, cameras, range(FRAMES))
     assert len(things) == 4 and None not in things
-    cleared = ClearedMasks(masks, things, footage)
+    cleared = clear_frames(masks, things, footage, range(2, 6))
     clear_part(tmp_path / "part.h5", things, footage, masks, cameras, Span(2, 6))
     for frame in range(2, 6):
         assert overlap(cleared(names, frame), alone[frame]) > 0.95
