@@ -19,7 +19,7 @@ from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
 from vivarig.pipeline import rehearsal, tasks
 from vivarig.pipeline.stages import STAGES, Stage
-from vivarig.report.groups import GROUPS
+from vivarig.report.groups import GROUPS, needed
 from vivarig.stages.options import SilhouetteOptions, SkeletonOptions, TrackOptions
 
 __all__ = ["Node", "Waiting", "Workers", "nodes_of", "rehearsal_nodes", "run_nodes"]
@@ -202,8 +202,16 @@ def _skeleton_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[No
 
 
 def _report_nodes(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:
-    """Return the groups of the report's sections, each a task of its own."""
-    return [Node(("report", SECTIONS, name), (tasks.sections, job, "report", name), needs) for name in GROUPS]
+    """Return the groups of the report's sections, each a task of its own; what is not tracked needs no track."""
+    every = tuple(stage for stage, _, _ in needs)
+    return [
+        Node(
+            ("report", SECTIONS, name),
+            (tasks.sections, job, "report", name),
+            frozenset(need for need in needs if need[0] in needed(name, every)),
+        )
+        for name in GROUPS
+    ]
 
 
 def _none(job: Job, needs: frozenset[tuple[str, str, str]]) -> list[Node]:

@@ -16,7 +16,7 @@ from skeleton.analysis.cycles import cycles_table
 from skeleton.analysis.scoring import JointScores
 from vivarig.report.explorer import add_explorer
 from vivarig.report.gait_section import add_gait
-from vivarig.report.groups import GROUPS
+from vivarig.report.groups import GROUPS, OUTLINES
 from vivarig.report.modes_section import add_modes
 from vivarig.report.page import Page
 from vivarig.report.provenance import add_provenance
@@ -34,7 +34,7 @@ from vivarig.report.sections import (
 )
 from vivarig.report.verdict import add_stretches, add_verdict
 from vivarig.results.camera_check import CameraVerdict
-from vivarig.results.findings import Findings, SkeletonFindings, load_findings
+from vivarig.results.findings import Findings, SkeletonFindings, load_findings, load_outlines
 from vivarig.results.stretches import Stretch
 
 __all__ = ["build_ahead", "build_report"]
@@ -94,7 +94,7 @@ def build_report(recording: Recording, path: Path) -> dict[str, object]:
 
 def build_ahead(recording: Recording, group: str) -> None:
     """Make some sections of a report, kept for `build_report` where steps are (`calibration.foundation.once`)."""
-    shown = Shown(load_findings(recording))
+    shown = Shown(load_outlines(recording) if group == OUTLINES else load_findings(recording))
     for name in GROUPS[group]:
         _made(name, shown)
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUPS"]
+__all__ = ["GROUPS", "OUTLINES", "needed"]
 
-#: The sections of each group, of about equal cost: images are decoded once for the sections of one group.
+OUTLINES = "outlines"
+"""The group that shows silhouettes and hulls alone."""
+#: The sections of each group; images are decoded once for the sections of one group.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "images": ("silhouettes", "surface", "tracking"),
+    OUTLINES: ("silhouettes",),
+    "images": ("surface", "tracking"),
     "plots": ("truth", "quality", "angles", "modes", "gait", "cameras"),
     "strip": ("head", "explorer"),
 }
+
+
+def needed(group: str, stages: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which of the stages that a report shows are to be done before a group of its sections can be made."""
+    return ("silhouettes", "hull") if group == OUTLINES else stages

@@ -280,7 +280,7 @@ def _worst_frames(agreement: Floats, shown: Bools) -> list[int]:
 
 
 def silhouette_section(page: Page, shown: Shown) -> dict[str, object]:
-    findings = shown.findings
+    findings = shown.findings.outlines  # whether or not it is made before the subject is tracked, it looks the same
     if findings.silhouettes is None:
         return {}
     page.heading("Silhouettes and hull")

@@ -27,6 +27,7 @@ __all__ = [
     "SkeletonFindings",
     "TrackFindings",
     "load_findings",
+    "load_outlines",
     "load_track",
 ]
 
@@ -163,9 +164,9 @@ class Findings:
     first: int
     silhouettes: SilhouetteFindings | None
     hull: HullFindings | None
-    track: TrackFindings | None
-    skeleton: SkeletonFindings | None
-    beads: Beads | None
+    track: TrackFindings | None = None
+    skeleton: SkeletonFindings | None = None
+    beads: Beads | None = None
     redrawn: Path | None = None
 
     @property
@@ -179,6 +180,25 @@ class Findings:
             return len(self.silhouettes.flags)
         return len(self.beads.positions) if self.beads is not None else 0
 
+    @property
+    def outlines(self) -> Findings:
+        """What was found before the subject was tracked: silhouettes and hulls alone."""
+        return replace(self, track=None, skeleton=None, beads=None, redrawn=None)
+
+
+def load_outlines(recording: Recording) -> Findings:
+    """Read silhouettes and hulls; what lies in the results folder beside them may be of a run before."""
+    masks, hulls = recording.results / "silhouettes.h5", recording.results / "hull.h5"
+    first = first_frame(masks) if masks.is_file() else 0
+    findings = Findings(
+        recording.from_frame(first),
+        first,
+        _silhouettes(masks) if masks.is_file() else None,
+        _hull(hulls) if hulls.is_file() else None,
+    )
+    _check_lengths(findings)
+    return findings
+
 
 def load_findings(recording: Recording) -> Findings:
     """Read what the results folder holds."""
@@ -187,16 +207,12 @@ def load_findings(recording: Recording) -> Findings:
     def there(name: str) -> bool:
         return (place / name).is_file()
 
-    first = first_frame(place / "silhouettes.h5") if there("silhouettes.h5") else 0
-    findings = Findings(
-        recording.from_frame(first),
-        first,
-        _silhouettes(place / "silhouettes.h5") if there("silhouettes.h5") else None,
-        _hull(place / "hull.h5") if there("hull.h5") else None,
-        load_track(place / "track.h5") if there("track.h5") else None,
-        _skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
-        _beads(place / "beads.h5") if there("beads.h5") else None,
-        place / "redrawn.h5" if there("redrawn.h5") and there("track.h5") else None,
+    findings = replace(
+        load_outlines(recording),
+        track=load_track(place / "track.h5") if there("track.h5") else None,
+        skeleton=_skeleton(place / "skeleton.h5") if there("skeleton.h5") else None,
+        beads=_beads(place / "beads.h5") if there("beads.h5") else None,
+        redrawn=place / "redrawn.h5" if there("redrawn.h5") and there("track.h5") else None,
     )
     _check_lengths(findings)
     return _renamed(findings, load_edits(edits_file(recording.folder)))

@@ -22,8 +22,15 @@ from vivarig.pipeline.schedule import Node, nodes_of, run_nodes
 from vivarig.pipeline.stages import run_whole
 from vivarig.pipeline.tasks import Done
 from vivarig.pipeline.workers import Inline
-from vivarig.report.groups import GROUPS
-from vivarig.stages.options import ReportOptions, SilhouetteOptions, SkeletonOptions, StageOptions, TrackOptions
+from vivarig.report.groups import GROUPS, OUTLINES
+from vivarig.stages.options import (
+    HullOptions,
+    ReportOptions,
+    SilhouetteOptions,
+    SkeletonOptions,
+    StageOptions,
+    TrackOptions,
+)
 
 FRAMES = 40
 
@@ -180,13 +187,15 @@ def test_where_the_first_frames_show_too_little_more_is_looked_at(job: Job, fram
     assert workers.looked[-1].spans == every and len(workers.looked) == (3 if len(every) > 6 else 2)
 
 
-def test_sections_of_the_report_are_made_when_the_skeleton_is_there_and_before_the_page(job: Job) -> None:
-    plans: dict[str, StageOptions] = {"skeleton": SkeletonOptions(), "report": ReportOptions()}
+def test_sections_of_the_report_are_made_when_what_they_show_is_there_and_before_the_page(job: Job) -> None:
+    plans: dict[str, StageOptions] = {"hull": HullOptions(), "skeleton": SkeletonOptions(), "report": ReportOptions()}
     whole = Job(job.folder, Span(0, 40), {name: StagePlan(name, options, "") for name, options in plans.items()})
     nodes = {node.key: node for node in nodes_of(whole, plans, 1)}
     skeleton = ("skeleton", "join", "")
     sections = {key for key in nodes if key[1] == "sections"}
     assert {key[2] for key in sections} == set(GROUPS)
-    assert all(skeleton in nodes[key].needs for key in sections)
+    hull = ("hull", "join", "")
+    assert all(nodes[key].needs == ({hull} if key[2] == OUTLINES else {hull, skeleton}) for key in sections)
     assert sections < nodes["report", "join", ""].needs
-    assert order_of(list(nodes.values()))[:2] == [skeleton, ("report", "sections", "images")]
+    order = order_of(list(nodes.values()))
+    assert order[0] == skeleton and order[order.index(hull) + 1] == ("report", "sections", "images")

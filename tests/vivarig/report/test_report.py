@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import pytest
 from small_recordings import cut_recording
+from written_results import write_results
 
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import keeping
@@ -25,8 +26,10 @@ from vivarig.pipeline import RunOptions, run_recording
 from vivarig.report.build import build_ahead, build_report
 from vivarig.report.gait_section import no_gait
 from vivarig.report.groups import GROUPS
+from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, overlay
-from vivarig.results.findings import load_findings
+from vivarig.report.sections import Shown, silhouette_section
+from vivarig.results.findings import Findings, load_findings, load_outlines
 from vivarig.stages.silhouettes import uneven_footage
 
 HOSTILE = "<script>alert(1)</script> & co"
@@ -72,6 +75,25 @@ def test_sections_made_ahead_are_put_together_to_the_same_page(recording: Path, 
         kept["section silhouettes"][0].parts.append("taken from what was kept")
         build_report(load_recording(recording), tmp_path / "put_together.html")
         assert "taken from what was kept" in (tmp_path / "put_together.html").read_text()
+
+
+def test_silhouettes_are_shown_before_the_track_as_after_it_and_a_track_left_over_does_no_harm(
+    recording: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "r"
+    shutil.copytree(recording, place)
+
+    def shown(findings: Findings) -> list[str]:
+        page = Page("")
+        silhouette_section(page, Shown(findings))
+        return page.parts
+
+    before = shown(load_outlines(load_recording(place)))
+    write_results(load_recording(place), 3)
+    after = load_findings(load_recording(place))
+    assert after.track is not None and shown(after) == before
+    (place / "results" / "track.h5").write_bytes(b"of a run that was killed")
+    assert shown(load_outlines(load_recording(place))) == before
 
 
 def test_a_hostile_name_is_refused_and_would_be_escaped(recording: Path, tmp_path: Path) -> None:
