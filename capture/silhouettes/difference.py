@@ -22,6 +22,7 @@ from calibration.foundation.errors import InputError
 from capture.backgrounds.adaptive import FollowedScene, SurmisedScene
 from capture.backgrounds.background import SCALE, Background, light_gain, three_axes
 from capture.backgrounds.evidence import Evidence, ShadeRule, Window
+from capture.backgrounds.nearest_look import nearest_look
 from capture.discs import disc
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.edges.hats import blurred
@@ -83,20 +84,27 @@ class PlateModel:
         return np.sqrt(total / channels), ratio, np.sqrt(across / max(1, channels - 1))
 
     def measuring(self, image: Bytes, gain: Floats) -> Evidence:
-        """Return the evidence of an image under the given light (C,), to be measured, against the first look."""
-        rule = ShadeRule(self.shadow_floor, self.highlight, self.hue_limit)
-        return Evidence.of(matched_channels(image, self.background), self.background, gain, rule)
+        """Return the evidence of an image under the given light (C,), to be measured; of several looks it is."""
+        frame, rule = (
+            matched_channels(image, self.background),
+            ShadeRule(self.shadow_floor, self.highlight, self.hue_limit),
+        )
+        if self.states:
+            return nearest_look(frame, (self.background, *self.states), gain, rule, self.rank)
+        return Evidence.of(frame, self.background, gain, rule)
+
+    def as_seen(self, known: Evidence) -> PlateModel:
+        """Return the model with the one look that the background has in an image of known evidence."""
+        return replace(self, background=known.background, states=(), rank=1) if self.states else self
 
     def evidence_in(self, image: Bytes, window: Window | None, gain: Floats) -> Bytes:
         """Return the evidence in a window (rows, columns) of the image, under the given light (C,)."""
-        nearest = self._evidence(image, self.background, window, gain)
-        following = nearest if self.rank == 1 else np.full_like(nearest, 255)
-        for state in self.states:
-            found = self._evidence(image, state, window, gain)
-            if self.rank > 1:
-                np.minimum(following, np.maximum(nearest, found), out=following)
-            np.minimum(nearest, found, out=nearest)
-        return nearest if self.rank == 1 else following
+        found = self.measuring(image, gain)
+        height, width = found.shaded.shape
+        part = (slice(0, height), slice(0, width)) if window is None else window
+        found.measure(part)
+        found.look_for_marks()
+        return found.shaded[part]
 
     def both_in(self, image: Bytes, window: Window, gain: Floats, known: Evidence | None = None) -> tuple[Bytes, Bytes]:
         """Return the evidence in a window of the image, and what it would be if there were no shade.
@@ -107,44 +115,37 @@ class PlateModel:
         return found.shaded[window], found.plain[window]
 
     def measured(self, image: Bytes, window: Window, gain: Floats, known: Evidence | None = None) -> Evidence:
-        """Return the evidence of an image with a window of it measured, beside what is ``known`` of one look."""
-        found = self.measuring(image, gain) if known is None or self.states else known
+        """Return the evidence of an image with a window of it measured, beside what is ``known``."""
+        found = self.measuring(image, gain) if known is None else known
         found.measure(window)
         found.look_for_marks()
-        if self.states:
-            bare = replace(self, shadow_floor=1.0, highlight=1.0)
-            found.plain[window] = bare.evidence_in(image, window, gain)
         return found
 
     def evidence_of(self, image: Bytes, gain: Floats, cleaning: Cleaning) -> Evidence:
         """Return the evidence of an image, measured in all parts that `cleaning` may keep, 0 elsewhere."""
         found = self.measuring(image, gain)
-        places = lively_places(found.frame, self.background, gain, min(cleaning.high, 254.0 / SCALE))
-        measure_around(places, min(255.0, cleaning.low * SCALE), found)
+        if not self.states:
+            places = lively_places(found.frame, self.background, gain, min(cleaning.high, 254.0 / SCALE))
+            measure_around(places, min(255.0, cleaning.low * SCALE), found)
         return found
-
-    def _evidence(self, image: Bytes, look: Background, window: Window | None, gain: Floats) -> Bytes:
-        """Return the evidence in a window of an image against one look of the background."""
-        found = replace(self, background=look).measuring(image, gain)
-        height, width = found.shaded.shape
-        part = (slice(0, height), slice(0, width)) if window is None else window
-        found.measure(part)
-        found.look_for_marks()
-        return found.shaded[part]
 
 
 class FollowingModel:
     """Difference from a background that follows slow changes. Holds a state: images must come in order."""
 
-    def __init__(self, scene: FollowedScene, *, shadow_floor: float) -> None:
+    def __init__(self, scene: FollowedScene, *, shadow_floor: float, filmed: bool = False) -> None:
+        """Begin with a scene; ``filmed``: whether it was filmed empty."""
         self._scene = scene
         self._surmised = SurmisedScene(scene.states[0].centre)
         self.shadow_floor = shadow_floor
+        self.hue_limit = HUE_LIMIT
+        self.filmed = filmed
 
     def now(self) -> PlateModel:
         """Return the difference from the background as it is now."""
         first, *others = self._scene.states
-        return PlateModel(first, shadow_floor=self.shadow_floor, states=tuple(others), rank=self._scene.rank)
+        shade = {"shadow_floor": self.shadow_floor, "hue_limit": self.hue_limit}
+        return PlateModel(first, **shade, states=tuple(others), rank=self._scene.rank)
 
     def evidence(self, image: Bytes) -> Bytes:
         """Return (H, W) the distance from the background as it is now."""

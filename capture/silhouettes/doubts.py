@@ -9,7 +9,7 @@ be, and carried on inwards; how far that may be wrong is how much the ratio vari
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
-from capture.backgrounds.background import SCALE
+from capture.backgrounds.background import SCALE, Background
 from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.discs import disc
@@ -68,6 +68,8 @@ class Doubt:
         low: from where on it differs, in the same units.
         image: (h, w, C) of the image.
         light: (C,) gain of its light.
+        ground: the empty scene, of the whole image or of a part of it.
+        corner: row and column of the ground at which the window begins.
     """
 
     window: tuple[slice, slice]
@@ -76,11 +78,18 @@ class Doubt:
     low: np.uint8
     image: Bytes
     light: Floats
+    ground: Background
+    corner: tuple[int, int]
 
     @property
     def wide(self) -> Bools:
         """(h, w) what differs."""
         return np.asarray(self.plain >= self.low)
+
+    def by_itself(self) -> Doubt:
+        """Return it with the ground of its window only: one of this image alone is not to be held as a whole."""
+        centre, spread = (one[self.window].copy() for one in (self.ground.centre, self.ground.spread))
+        return replace(self, ground=Background(centre, spread), corner=(0, 0))
 
     def around(self, box: tuple[int, int, int, int]) -> Window:
         """Return the part of the window that is needed to judge what lies in a box (left, top, width, height) of it."""
@@ -124,7 +133,7 @@ def doubt_of(
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it reaches there: what lies beyond is not known, and the views must see that. ``apart``: it
     also holds what may be shade and does not hang together with the silhouette, but is no speck and may be a thin part.
-    ``known``: what was measured of the image before.
+    ``known``: what was measured of the image before. The model is one of a single look.
     """
     box = box_of(mask)
     if box[2] == 0:
@@ -135,10 +144,9 @@ def doubt_of(
     frame = matched_channels(image, model.background)
     evidence = model.measuring(frame, light) if known is None else known
     # What does not hang together with the silhouette may be anywhere in its room; what does is followed from there.
-    everywhere = apart or bool(model.states)
     for share in (_ROOM, _ROOM_CUT):
         room = _around(box, share, mask.shape)
-        window = room if everywhere else _within(box, evidence.rectangle(), room)
+        window = room if apart else _within(box, evidence.rectangle(), room)
         while True:
             evidence = model.measured(frame, window, light, evidence)
             runs = runs_where(evidence.plain, low, mask, window)
@@ -167,7 +175,8 @@ def doubt_of(
         for rim, is_cut in zip(_rims(image_of), cut, strict=True):
             if not is_cut:
                 rim[:] = 0
-    return Doubt(here, plain, beyond, low, frame[here].copy(), light)
+    corner = (rows.start, columns.start)
+    return Doubt(here, plain, beyond, low, frame[here].copy(), light, model.background, corner)
 
 
 def _around(box: tuple[int, int, int, int], share: float, shape: tuple[int, ...]) -> Window:
@@ -277,7 +286,7 @@ def _rims(image: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     return image[:_RIM_PX], image[-_RIM_PX:], image[:, :_RIM_PX], image[:, -_RIM_PX:]
 
 
-def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> Bools:
+def standing_out(doubt: Doubt, mask: Bools, seen: Bools) -> Bools:
     """Return the silhouette (h, w) with those of the pixels ``seen`` (h, w) by others that stand out from the shade.
 
     Both are of the doubt's window.
@@ -287,13 +296,13 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools, model: PlateModel) -> B
         return mask
     rows, columns = here = doubt.around(_box_with(box_of(mask), at))
     at -= np.array([[rows.start], [columns.start]])
-    corner, (top, left) = (rows.start, columns.start), (doubt.window[0].start, doubt.window[1].start)
+    corner, (top, left) = (rows.start, columns.start), doubt.corner
     corners = (corner, (top + rows.start, left + columns.start))
     own = np.ascontiguousarray(mask[here])
     covered = own.copy()
     covered[at[0], at[1]] = True
     step = -(-max(own.shape) // _LARGE_PX)
-    ground, gain = model.background, doubt.light.astype(np.float32)
+    ground, gain = doubt.ground, doubt.light.astype(np.float32)
     ratio, error = _lighting(_ratios(doubt.image, ground.centre, gain, step, own.shape, corners), covered, at, step)
     found = own.copy()
     away = _differs(doubt.image, (ground.centre, ground.spread, gain), at, ratio, error, corners)

@@ -16,7 +16,6 @@ from calibration.foundation.arrays import Bools, Ints
 from calibration.foundation.compiled import compiled
 from capture.mask_runs import runs_of
 from capture.silhouettes.cleanup import Cleaning, holes_of
-from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, standing_out
 
 __all__ = ["without_gaps"]
@@ -29,7 +28,7 @@ _COVERED, _DIFFERING = 0.9, 0.5
 _HELD = 0.55
 
 
-def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: PlateModel) -> Bools:
+def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools) -> Bools:
     """Return the silhouette (h, w) with what it lacks of pixels that the other views have.
 
     All are of the doubt's window. ``seen`` by the others clear of the floor is given back where it stands out; what is
@@ -39,7 +38,7 @@ def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools, model: P
         return mask
     x, y, w, h = cv2.boundingRect((mask | seen | inside).view(np.uint8))
     here = (slice(y, y + h), slice(x, x + w))
-    found = standing_out(doubt, mask, seen | (inside & doubt.wide), model)
+    found = standing_out(doubt, mask, seen | (inside & doubt.wide))
     body, found, inside = mask[here] | (found & seen)[here], found[here], inside[here]
     differs = cv2.blur(doubt.plain, (3, 3))[here] >= doubt.low
     body = _closed(body, inside, differs)

@@ -178,7 +178,7 @@ def _confirm(views: _CloseViews, known: Prepared, scene: Scene) -> tuple[Scene, 
             if cut and isinstance(model, CameraModel):
                 before = int(np.count_nonzero(views.masks[index]))
                 doubt = views.doubts[index]
-                plain = doubt.plain if doubt is not None and model.name == "plate" else None
+                plain = doubt.plain if doubt is not None and model.filmed else None
                 views.masks[index], holes[index] = clean_mask_and_holes(mask, model.cleaning, plain)
                 lost = max(lost, 1.0 - int(np.count_nonzero(views.masks[index])) / max(1, before))
         if lost < _LOST:
@@ -198,38 +198,34 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, holes: S
         wide.append(mask if doubt is None else doubt.whole(mask, known or holes_of(mask)))
     scene = Scene.of(wide, views.rig, views.frames)
     # Where an empty scene was filmed the ground is known, and most that a gap shows there is contact shadow.
-    filmed = [isinstance(model, CameraModel) and model.name == "plate" for model in models]
-    bare = _no_shade(views, models, wide, floor) if all(filmed) else None
+    filmed = [isinstance(model, CameraModel) and model.filmed for model in models]
+    bare = _no_shade(views, wide, floor) if all(filmed) else None
     asked = np.logical_not(filmed).tolist()
     seen, inside = seen_above(views.masks, wide, views.rig, floor, views.side, scene, asked, bare)
-    for index, (model, doubt) in enumerate(zip(models, views.doubts, strict=True)):
-        plate = model.model if isinstance(model, CameraModel) else None
-        if doubt is not None and isinstance(plate, PlateModel) and not plate.states:
-            if filmed[index]:
-                views.masks[index] = standing_out(doubt, views.masks[index], seen[index], plate)
-            else:
-                views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index], plate)
+    for index, doubt in enumerate(views.doubts):
+        if doubt is not None and filmed[index]:
+            views.masks[index] = standing_out(doubt, views.masks[index], seen[index])
+        elif doubt is not None:
+            views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index])
     thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
     if any((part.thin | part.broad).any() for part in thin):
-        thin = _without_shade(views, models, thin, floor)
+        thin = _without_shade(views, thin, floor)
         views.masks = with_thin_parts(views.masks, thin, views.rig, floor, views.side, views.frames)
     return scene
 
 
-def _no_shade(views: _CloseViews, models: Sequence[Model], wide: Sequence[Bools], floor: Floor) -> list[Bools] | None:
+def _no_shade(views: _CloseViews, wide: Sequence[Bools], floor: Floor) -> list[Bools] | None:
     """Return (h, w) what differs and is not lit as the floor behind it; None where floor or light are not known."""
-    pictures = _pictures(views, models, floor)
+    pictures = _pictures(views, floor)
     if pictures is None:
         return None
     asked = [differs & ~mask for differs, mask in zip(wide, views.masks, strict=True)]
     return lit_otherwise(asked, views.masks, pictures, views.frames, floor.marks)
 
 
-def _without_shade(
-    views: _CloseViews, models: Sequence[Model], parts: Sequence[ThinParts], floor: Floor
-) -> list[ThinParts]:
+def _without_shade(views: _CloseViews, parts: Sequence[ThinParts], floor: Floor) -> list[ThinParts]:
     """Return thin parts without what is only dark and lit as the floor behind it: where shades cross they are thin."""
-    pictures = _pictures(views, models, floor)
+    pictures = _pictures(views, floor)
     if pictures is None:
         return list(parts)
     asked = [part.dark & ~mask for part, mask in zip(parts, views.masks, strict=True)]
@@ -237,18 +233,15 @@ def _without_shade(
     return [replace(part, dark=part.dark & ~lit) for part, lit in zip(parts, shade, strict=True)]
 
 
-def _pictures(views: _CloseViews, models: Sequence[Model], floor: Floor) -> list[Picture] | None:
+def _pictures(views: _CloseViews, floor: Floor) -> list[Picture] | None:
     """Return the images and empty scenes of all views; None where the floor's marks or an empty scene are not known."""
     if not np.isfinite(floor.marks):
         return None
     pictures = []
-    for model, doubt in zip(models, views.doubts, strict=True):
-        plate = model.model if isinstance(model, CameraModel) else None
-        if doubt is None or not isinstance(plate, PlateModel):
+    for doubt in views.doubts:
+        if doubt is None:
             return None
-        rows, columns = doubt.window
-        light, corner = doubt.light.astype(np.float32), (rows.start, columns.start)
-        pictures.append(Picture(doubt.image, plate.background.centre, light, corner))
+        pictures.append(Picture(doubt.image, doubt.ground.centre, doubt.light.astype(np.float32), doubt.corner))
     return pictures
 
 
@@ -257,14 +250,8 @@ def _thin(model: Model, doubt: Doubt | None, mask: Bools) -> ThinParts:
 
     In grey nothing parts the sharp shadow of a tail or a leg from these.
     """
-    plate = model.model if isinstance(model, CameraModel) and model.name != "plate" else None
-    if (
-        doubt is None
-        or not isinstance(plate, PlateModel)
-        or plate.states
-        or doubt.image.shape[2] == 1
-        or not mask.any()
-    ):
+    plate = model.model if isinstance(model, CameraModel) and not model.filmed else None
+    if doubt is None or not isinstance(plate, PlateModel) or doubt.image.shape[2] == 1 or not mask.any():
         return ThinParts.none(mask.shape)
     ground = Background(plate.background.centre[doubt.window], plate.background.spread[doubt.window])
     return thin_structures(doubt.image, ground, doubt.light, doubt.wide, mask, plate.smooth[doubt.window])

@@ -120,68 +120,80 @@ class CameraModel:
         """Whether the model has a state and must see every image once, in order."""
         return isinstance(self.model, FollowingModel)
 
+    @property
+    def filmed(self) -> bool:
+        """Whether the empty scene was filmed, and not found in the recording itself."""
+        return self.name in _NEED_BACKGROUND or (isinstance(self.model, FollowingModel) and self.model.filmed)
+
     def silhouette(self, image: Bytes) -> Bools:
         """Return the silhouette (H, W) in an image, and let a model that holds a state go on to the next."""
-        if isinstance(self.model, FollowingModel):
-            now = self.model.now()
-            light = now.light(image)
-            mask, _ = self._differing(image, now, light)
-            self.model.follow(image, mask, light)
-            return mask
-        if isinstance(self.model, PlateModel):
-            return self._differing(image, self.model, self.model.light(image))[0]
-        return silhouette_of(self.model.evidence(image), self.cleaning)
+        known = self._known(image)
+        if known is None:
+            return silhouette_of(self.model.evidence(image), self.cleaning)
+        mask = self._differing(image, *known)
+        self._follow(image, mask, known[1].gain)
+        return mask
 
     def silhouette_and_doubt(self, image: Bytes, out: Bools) -> Doubt | None:
         """Fill the silhouette (H, W) in an image as `silhouette` gives it; return what may be missing as `doubt` does.
 
         New memory of a large image's size would cost more than what is written to it. ``out`` must be empty.
         """
-        if not isinstance(self.model, PlateModel):
+        known = self._known(image)
+        if known is None:
             out[:] = self.silhouette(image)
             return None
-        light = self.model.light(image)
-        mask, known = self._differing(image, self.model, light, out)
-        return doubt_of(image, mask, self.model, self.cleaning, light, apart=self.name != "plate", known=known)
+        mask = self._differing(image, *known, out)
+        doubt = self._doubt(image, mask, *known)
+        self._follow(image, mask, known[1].gain)
+        return doubt
 
     def doubt(self, image: Bytes, mask: Bools) -> Doubt | None:
         """Return what may be missing from the silhouette of an image; None for models that know no shade."""
-        if not isinstance(self.model, PlateModel):
-            return None
-        return doubt_of(image, mask, self.model, self.cleaning, apart=self.name != "plate")
+        known = self._known(image)
+        return None if known is None else self._doubt(image, mask, *known)
 
-    def _differing(
-        self, image: Bytes, model: PlateModel, light: Floats, out: Bools | None = None
-    ) -> tuple[Bools, Evidence | None]:
-        """Return the silhouette of what differs from a background, and what was measured if that has one look.
+    def _known(self, image: Bytes) -> tuple[PlateModel, Evidence] | None:
+        """Return the background as it looks in an image, and how far that is from it; None if none is known."""
+        model = self.model.now() if isinstance(self.model, FollowingModel) else self.model
+        if not isinstance(model, PlateModel):
+            return None
+        known = model.evidence_of(image, model.light(image), self.cleaning)
+        return model.as_seen(known), known
+
+    def _doubt(self, image: Bytes, mask: Bools, model: PlateModel, known: Evidence) -> Doubt | None:
+        found = doubt_of(image, mask, model, self.cleaning, known.gain, apart=not self.filmed, known=known)
+        return found if found is None or model is self.model else found.by_itself()
+
+    def _follow(self, image: Bytes, mask: Bools, light: Floats) -> None:
+        """Let a model that holds a state go on to the next image."""
+        if isinstance(self.model, FollowingModel):
+            self.model.follow(image, mask, light)
+
+    def _differing(self, image: Bytes, model: PlateModel, known: Evidence, out: Bools | None = None) -> Bools:
+        """Return the silhouette of what differs from a background of one look, by what was measured.
 
         ``out``: (H, W) where the silhouette is to be, empty so far.
         """
-        if model.states:
-            known, evidence = None, model.evidence_in(image, None, light)
-            here: Window = (slice(0, evidence.shape[0]), slice(0, evidence.shape[1]))
-        else:
-            known = model.evidence_of(image, light, self.cleaning)
-            here, evidence = known.rectangle(), known.shaded
+        here, evidence = known.rectangle(), known.shaded
         mask = np.zeros(evidence.shape, dtype=bool) if out is None else out
         if evidence[here].size == 0:
-            return mask, known
+            return mask
         moving = evidence[here] if self.still is None else np.where(self.still[here], np.uint8(0), evidence[here])
-        plain = known.plain[here] if known is not None and self.name == "plate" else None
-        found, holes = silhouette_and_holes(moving, self.cleaning, plain)
+        found, holes = silhouette_and_holes(moving, self.cleaning, known.plain[here] if self.filmed else None)
         if model.shadow_floor < 1.0:
-            self._fill_false_shadows(found, holes, here, (image, model, light, known))
+            self._fill_false_shadows(found, holes, here, (image, model, known.gain, known))
         corner = (here[0].start, here[1].start)
         picture, ground = matched_channels(image, model.background), model.background.centre
-        mask[here] = half_way_edge(found, picture, ground, light, corners=(corner, corner))
-        return mask, known
+        mask[here] = half_way_edge(found, picture, ground, known.gain, corners=(corner, corner))
+        return mask
 
     def _fill_false_shadows(
         self,
         mask: Bools,
         holes: Holes,
         window: Window,
-        seen: tuple[Bytes, PlateModel, Floats, Evidence | None],
+        seen: tuple[Bytes, PlateModel, Floats, Evidence],
     ) -> None:
         """Fill holes that only the shadow rule made: inside a body, a pixel unlike the background is no shadow.
 
@@ -328,7 +340,7 @@ def _evidence_model(
         centre = uncovered_ground(samples, noise, floor).background.centre
         empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
     scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
-    return FollowingModel(scene, shadow_floor=floor)
+    return FollowingModel(scene, shadow_floor=floor, filmed=footage.background is not None)
 
 
 def _empty_scene(footage: Footage, grey: bool) -> Bytes:

@@ -134,7 +134,7 @@ def prepare_models(
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]
-    if len(ready) < len(models) or any(model.in_order for model in ready):
+    if len(ready) < len(models):
         return Prepared([one if isinstance(one, CameraModel) else None for one in models], None, tuple(belts))
     learnt, floor = learn_shade(ready, few, rig, pool)
     return Prepared(list(learnt), floor, tuple(belts))

@@ -19,7 +19,7 @@ from calibration.foundation.arrays import Bools, Bytes, Singles
 from capture.discs import grown
 from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
-from capture.silhouettes.difference import PlateModel
+from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import SLACK, Floor, confirmed
 from capture.silhouettes.views.floor_texture import pixel_at, textured_height
@@ -51,7 +51,8 @@ def learn_shade(
     models: Sequence[CameraModel], samples: Sequence[Sequence[Bytes]], rig: Rig | None, pool: Executor
 ) -> tuple[list[CameraModel], Floor | None]:
     """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
-    learnt, floor, scenes = list(models), None, _empty_scenes(models)
+    learnt, floor = [_as_it_begins(model) for model in models], None
+    scenes = _empty_scenes(learnt)
     marks: list[float | None] = []
     for _ in range(_ROUNDS):
         masks = list(pool.map(_silhouettes, learnt, samples))
@@ -61,7 +62,20 @@ def learn_shade(
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
         learnt = list(pool.map(_with_limit, learnt, samples, masks))
-    return learnt, floor
+    return [_going_on(model, limited) for model, limited in zip(models, learnt, strict=True)], floor
+
+
+def _as_it_begins(model: CameraModel) -> CameraModel:
+    """Return a model that follows its scene as it is at first: looking at some frames must not move it."""
+    return replace(model, model=model.model.now()) if isinstance(model.model, FollowingModel) else model
+
+
+def _going_on(model: CameraModel, limited: CameraModel) -> CameraModel:
+    """Return the model with its hue limit learnt; one that follows its scene goes on with the limit."""
+    if isinstance(model.model, FollowingModel) and isinstance(limited.model, PlateModel):
+        model.model.hue_limit = limited.model.hue_limit
+        return model
+    return limited
 
 
 def _silhouettes(model: CameraModel, images: Sequence[Bytes]) -> list[Bools]:

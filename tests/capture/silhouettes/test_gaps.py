@@ -49,7 +49,7 @@ def closed(masks: list[np.ndarray], doubt: Doubt, model: PlateModel, floor: Floo
     wide[0][doubt.window] |= doubt.wide
     inside = seen_above(masks, wide, RIG, floor)[1]
     out, none = masks[0].copy(), np.zeros_like(masks[0][doubt.window])
-    out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], none, inside[0][doubt.window], model)
+    out[doubt.window] = without_gaps(doubt, masks[0][doubt.window], none, inside[0][doubt.window])
     return out
 
 

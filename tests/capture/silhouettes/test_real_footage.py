@@ -173,7 +173,7 @@ def test_a_part_that_stands_out_of_its_surroundings_is_given_back_and_smooth_sha
     wide = doubt.whole(first, holes_of(first))
     assert wide[ear].mean() > 0.9 and wide[95:105, 60:100].mean() > 0.9  # so does shade
     asked = wide & ~first & ((rows < 40) | ((rows > 84) & (rows < 100) & (abs(columns - 80) < 20)))
-    found = standing_out(doubt, first, asked, model)
+    found = standing_out(doubt, first, asked)
     assert found[ear].mean() > 0.85 and found[first].all()
     assert found[(rows > 88)].mean() < 0.02
 
