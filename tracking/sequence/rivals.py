@@ -18,7 +18,7 @@ from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["follow_across_jumps", "follow_rival", "stays_better"]
+__all__ = ["Foray", "follow_across_jumps", "follow_rival", "stays_better"]
 
 MET = 15.0
 """A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
@@ -148,6 +148,27 @@ def stays_better(
         pose, latent = fit.pose, fit.latent
         index += way
     return not gains or float(np.mean(gains)) > WORTH
+
+
+class Foray:
+    """A track that is followed into a known one, compared with it frame by frame."""
+
+    def __init__(self, poses: Sequence[QuadPose], agreement: Floats, unit: float) -> None:
+        """Prepare; ``poses`` and ``agreement`` (T,) are those of the known track, ``unit`` is that of the solver."""
+        self._poses, self._agreement, self._met = poses, np.nan_to_num(agreement), MET * unit
+        self._gains: list[float] = []
+
+    def ends(self, frame: int, fit: FrameFit) -> bool:
+        """Take in the next frame; say whether it has met the known track, or explained less for a while."""
+        if fit.pose.distance(self._poses[frame]) < self._met:
+            return True
+        self._gains.append(fit.agreement - float(self._agreement[frame]))
+        return len(self._gains) >= PATIENCE and float(np.mean(self._gains[-PATIENCE:])) < 0
+
+    @property
+    def taken(self) -> int:
+        """How many of the frames it went through are to take the place of the known ones."""
+        return _best_prefix(self._gains)[0]
 
 
 def _followed(

@@ -362,10 +362,12 @@ def joined_track(
     *,
     start_frame: int,
     parameters: Mapping[str, Any],
+    lead: float | None = None,
 ) -> Iterator[TrackFile]:
     """Yield a track of ``frames`` frames that is put together from parts, to be judged; then it takes its place.
 
-    ``parts``: each file, its rows, and where they go, in order. Frames that no part holds stay untracked.
+    ``parts``: each file, its rows, and where they go, in order. Frames that no part holds stay untracked. ``lead`` is
+    that of its start, None where it has several.
     """
     with (
         open_results(parts[0][0], stage=_STAGE) as example,
@@ -374,6 +376,8 @@ def joined_track(
         for key in _FACTS:
             file.attrs[key] = example.attrs[key]
         file.attrs["start_frame"] = start_frame
+        if lead is not None:
+            file.attrs["lead"] = lead
         for name in (name for name in (*_NAMES, *_TABLES) if name in example):
             file.create_dataset(name, data=example[name][()], track_times=False)
         rows_of = [name for name in example if name not in file]

@@ -104,9 +104,13 @@ class Tracker:
         guess: tuple[QuadPose, Floats] | None = None,
         others: Mapping[int, tuple[QuadPose, Floats]] | None = None,
         rival: FrameFit | None = None,
+        until: Callable[[int, FrameFit], bool] = lambda frame, fit: False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Course:
-        """Find the subject and follow it both ways; what it is given is told in `track`."""
+        """Find the subject and follow it both ways; what it is given is told in `track`.
+
+        ``until`` is asked of each frame's fit whether to go no further that way.
+        """
         # Systems of 200 unknowns are too small for threaded BLAS, whose waiting threads cost a hundred times the sum
         # itself on a busy machine; the compiled kernels use the cores.
         with threadpool_limits(limits=1, user_api="blas"):
@@ -119,7 +123,7 @@ class Tracker:
                 first, lead, rival = self._start(observe, frames, start, fits)
             if self.settings.restarts and (found := fits[first]) is not None:
                 fits[first] = self.limbs.mended(observe(first), found)
-            self._both_ways(observe, fits, first, on_progress)
+            self._both_ways(observe, fits, first, until, on_progress)
             if self.settings.restarts:
                 lead = min(lead, self._look_again(observe, fits, first, lead))
                 self._compare(observe, fits, others or {})
@@ -179,6 +183,7 @@ class Tracker:
         observe: Callable[[int], Observation],
         fits: list[FrameFit | None],
         first: int,
+        until: Callable[[int, FrameFit], bool],
         on_progress: Callable[[int, int], None] | None,
     ) -> None:
         """Fit frame after frame from the first one, onwards and back."""
@@ -193,6 +198,8 @@ class Tracker:
                 observation = observe(frame)
                 fit = follower.next(observation, current, before)
                 fits[frame] = fit
+                if fit is not None and until(frame, fit):
+                    break
                 if fit is not None:
                     before, current = (current if fits[frame - way] is not None else None), fit
                 else:

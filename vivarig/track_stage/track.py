@@ -1,13 +1,14 @@
 """Tracking in parts: each part finds the subject for itself and is tracked a few frames beyond its ends.
 
-A part that does not agree with a neighbour who fits better is tracked once more from that neighbour's pose (the phase
-``mend``); what still disagrees is marked when the parts are joined.
+A neighbour that does not agree with a part and fits better is followed into it, until it meets the part's own track or
+explains less, and takes the place of that stretch (the phase ``mend``); what still disagrees is marked when the parts
+are joined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from calibration.foundation.arrays import Floats
 from calibration.foundation.spans import Span
 from tracking.adapting.scale_search import Found
 from tracking.fitting.solver import FrameFit, FrameSolver
+from tracking.observations.contours import Observation
 from tracking.observations.feature_tracks import FeatureTracks, follow
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.rivals import stays_better
+from tracking.sequence.rivals import Foray, stays_better
 from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.track import Course, Track
-from tracking.sequence.track_file import open_track
+from tracking.sequence.track_file import joined_track, open_track
 from tracking.sequence.track_joining import (
     SEAM_TOLERANCE,
     TrackPart,
@@ -164,55 +166,120 @@ def _start(job: Job, span: Span, look: Look) -> tuple[int, Found | None] | None:
     return (best, None) if seen[best] >= 2 else None
 
 
+@dataclass(frozen=True, eq=False)
+class _Foray:
+    """A neighbour followed into a part.
+
+    Attributes:
+        frames: that it was followed through, and a few of the part's own track beyond.
+        course: its fits in these.
+        taken: those of them that are to take the place of the part's own.
+    """
+
+    frames: Span
+    course: Course
+    taken: Span
+
+
 def _mend(job: Job, span: Span) -> None:
-    """Track a part again from the end of a neighbour that disagrees and fits better; keep it if it fits better."""
+    """Follow neighbours that disagree with a part and fit better into it; keep what of that fits better."""
     spans = job.spans("track")
-    index = spans.index(span)
-    here = _part(job, span, "track")
+    index, wide = spans.index(span), _wide(job, span)
     rig = rig_of(job)
     subject, solver = part_solver(job, rig)
-    best = mean_agreement(here)
-    wide = _wide(job, span)
-    for other, frame in ((index - 1, span.first), (index + 1, span.stop - 1)):
+    for other in (index - 1, index + 1):
         if not 0 <= other < len(spans):
             continue
-        neighbour = _part(job, spans[other], "track")
-        pair = (neighbour, here) if other < index else (here, neighbour)
-        seam = compare(*pair)
-        theirs, ours = (seam.left, seam.right) if other < index else (seam.right, seam.left)
-        agrees = seam.distance <= SEAM_TOLERANCE * solver.unit
-        if here.path is not None and (agrees or not theirs > ours):
-            continue
-        guess = pose_at(neighbour, frame)
+        here, neighbour = _part(job, span, "mend"), _part(job, spans[other], "track")
+        frame, way = (span.first, 1) if other < index else (span.stop - 1, -1)
+        guess = pose_at(neighbour, frame) if _disagrees(here, neighbour, way, solver.unit) else None
         if guess is None:
             continue
         with part_masks(job, span, wide) as masks:
-            look = _looks(job, masks, rig)
-            if not _worth_it(here, solver, look, frame, 1 if other < index else -1, guess):
+            look, tracker = _looks(job, masks, rig), _tracker(job, solver, rig)
+            foray = _followed_in(tracker, look, here, wide, frame, way, guess)
+            if foray is None:
                 continue
-            track = _tracker(job, solver, rig).track(
-                lambda row, look=look: look(wide.first + row),  # type: ignore[misc]
-                len(wide),
-                start=frame - wide.first,
-                guess=guess,
-                texture=_texture(job, masks, rig, wide),
-            )
-            track = _with_feet(job, track, masks, solver, rig, wide)
-        reached = float(np.nan_to_num(track.agreement[span.first - wide.first : span.stop - wide.first]).mean())
-        if reached > best:
-            best = reached
-            _write(job, job.path("track", "mend", span), track, subject, solver)
+            track = _finished(job, tracker, foray.course, look, masks, foray.frames)
+            track = _with_feet(job, track, masks, solver, rig, foray.frames)
+        rows = slice(foray.taken.first - foray.frames.first, foray.taken.stop - foray.frames.first)
+        reached = float(np.nan_to_num(track.agreement[rows]).mean())
+        if reached > mean_agreement(replace(here, first=foray.taken.first, stop=foray.taken.stop)):
+            window = job.path("track", "mend", span).with_name(f".mend-{span}.window")
+            _write(job, window, track, subject, solver)
+            _take(job.path("track", "mend", span), window, foray, here, neighbour, frame, wide)
+            window.unlink()
 
 
-def _worth_it(
-    here: TrackPart, solver: FrameSolver, look: Look, frame: int, way: int, guess: tuple[QuadPose, Floats]
-) -> bool:
-    """Return whether a neighbour's pose in a frame, followed into a part, promises a better track of it."""
+def _disagrees(here: TrackPart, neighbour: TrackPart, way: int, unit: float) -> bool:
+    """Return whether a neighbour puts the subject elsewhere where both tracked it, and explains more."""
     if here.path is None:
         return True
+    left, right = (neighbour, here) if way > 0 else (here, neighbour)
+    seam = compare(left, right)
+    theirs, ours = (seam.left, seam.right) if way > 0 else (seam.right, seam.left)
+    return not seam.distance <= SEAM_TOLERANCE * unit and theirs > ours
+
+
+def _followed_in(
+    tracker: Tracker, look: Look, here: TrackPart, wide: Span, frame: int, way: int, guess: tuple[QuadPose, Floats]
+) -> _Foray | None:
+    """Follow a neighbour's pose in a frame into a part, as long as it pays; None where it promises nothing."""
+
+    def observe(row: int) -> Observation:
+        return look(wide.first + row)
+
+    first = frame - wide.first
+    if here.path is None:
+        return _Foray(wide, tracker.follow(observe, len(wide), start=first, guess=guess), wide)
     with open_track(here.path) as file:
-        poses, agreement = [file.quads(row) for row in range(len(file))], file.agreement()
-    return stays_better(solver, lambda row: look(here.start + row), poses, agreement, frame - here.start, way, guess)
+        poses, latent, agreement = [file.quads(row) for row in range(len(file))], file.latent(), file.agreement()
+    if not stays_better(tracker.solver, observe, poses, agreement, first, way, guess):
+        return None
+    foray = Foray(poses, agreement, tracker.solver.unit)
+    course = tracker.follow(
+        observe, len(wide), start=first, guess=guess,
+        until=lambda row, fit: (row - first) * way > 0 and foray.ends(row, fit),
+    )  # fmt: skip
+    if not foray.taken:
+        return None
+    taken = Span(0, first + foray.taken + 1) if way > 0 else Span(first - foray.taken, len(wide))
+    rows = taken.widened(MARGIN, Span(0, len(wide)))
+
+    def fitted(row: int) -> FrameFit | None:
+        if taken.first <= row < taken.stop:
+            return course.fits[row]
+        if not np.isfinite(agreement[row]):
+            return None
+        return tracker.solver.fit(observe(row), poses[row], latent[row], latent_steps=False, warm=True)
+
+    fits = tuple(fitted(row) for row in range(rows.first, rows.stop))
+    return _Foray(
+        Span(wide.first + rows.first, wide.first + rows.stop),
+        replace(course, fits=fits, first=first - rows.first),
+        Span(wide.first + taken.first, wide.first + taken.stop),
+    )
+
+
+def _take(
+    target: Path, window: Path, foray: _Foray, here: TrackPart, neighbour: TrackPart, frame: int, wide: Span
+) -> None:
+    """Write a part with the frames that a neighbour's foray takes, which ``window`` holds; the rest stays its own."""
+    assert neighbour.path is not None
+    with open_track(neighbour.path) as file:
+        start, lead = frame - wide.first, file.lead
+    taken = slice(foray.taken.first - wide.first, foray.taken.stop - wide.first)
+    at = foray.frames.first - wide.first
+    sources = [(window, slice(taken.start - at, taken.stop - at), taken)]
+    if here.path is not None:
+        with open_track(here.path) as file:
+            if not taken.start <= file.start_frame < taken.stop:  # what is left of it goes back to its own start
+                start, lead = file.start_frame, file.lead
+        before, after = slice(0, taken.start), slice(taken.stop, len(wide))
+        sources = [(here.path, before, before), *sources, (here.path, after, after)]
+    sources = [one for one in sources if one[2].start < one[2].stop]
+    with joined_track(target, sources, len(wide), start_frame=start, lead=lead, parameters={}):
+        pass
 
 
 def join(job: Job) -> CommandReport:

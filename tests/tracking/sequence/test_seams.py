@@ -1,4 +1,4 @@
-"""A part is tracked again from its neighbour's pose only where that, followed a few frames, promises more."""
+"""A neighbour's pose is followed into a part only where that promises more, and for as long as it explains more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from calibration.foundation.arrays import Floats
 from tracking.quads.oriented_quads import QuadPose
-from tracking.sequence.rivals import PATIENCE, WORTH, stays_better
+from tracking.sequence.rivals import MET, PATIENCE, WORTH, Foray, stays_better
 
 FRAMES = 3 * PATIENCE
 
@@ -63,3 +63,24 @@ def test_what_was_not_tracked_is_tracked_from_the_neighbour() -> None:
     solver = Follower(1.0, 0.1)
     agreement = np.full(FRAMES, np.nan)
     assert stays_better(solver, lambda frame: frame, [at(0.0)] * FRAMES, agreement, 0, 1, (at(9.0), np.zeros(2)))  # type: ignore[arg-type, return-value]
+
+
+def test_a_foray_ends_where_it_meets_the_known_track() -> None:
+    foray = Foray([at(0.0)] * FRAMES, np.full(FRAMES, 0.8), 1.0)
+    away = [100.0, 50.0, 2.0 * MET, 0.5 * MET]
+    assert [foray.ends(k, FollowedFit(at(x), np.zeros(2), 0.81)) for k, x in enumerate(away)] == [False] * 3 + [True]  # type: ignore[arg-type]
+    assert foray.taken == 3
+
+
+def test_a_foray_ends_where_it_has_explained_less_for_a_while_and_what_was_better_is_taken() -> None:
+    foray = Foray([at(0.0)] * FRAMES, np.full(FRAMES, 0.8), 1.0)
+    agreement = [0.82] * 5 + [0.785] * FRAMES
+    ends = [foray.ends(k, FollowedFit(at(99.0), np.zeros(2), agreement[k])) for k in range(FRAMES)]  # type: ignore[arg-type]
+    assert ends.index(True) == PATIENCE - 1
+    assert foray.taken == 5
+
+
+def test_what_the_known_track_has_not_is_taken() -> None:
+    foray = Foray([at(0.0)] * FRAMES, np.full(FRAMES, np.nan), 1.0)
+    assert not any(foray.ends(k, FollowedFit(at(99.0), np.zeros(2), 0.3)) for k in range(FRAMES))  # type: ignore[arg-type]
+    assert foray.taken == FRAMES
