@@ -43,7 +43,7 @@ def load_object(path: Path) -> Any:
     return _unpickled(path, path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # a worker that goes on to the next stage no longer needs what the parts of the last one shared
 def _unpickled(path: Path, stamp: int) -> Any:
     return pickle.loads(path.read_bytes()[_MAC_BYTES:])
 
