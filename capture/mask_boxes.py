@@ -1,13 +1,13 @@
-"""Where a mask is: asked many times a frame."""
+"""Where a mask is, and which pixels it holds: asked many times a frame."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Bytes
+from calibration.foundation.arrays import Bools, Bytes, Ints
 from calibration.foundation.compiled import compiled
 
-__all__ = ["box_of"]
+__all__ = ["box_of", "pixels_of"]
 
 
 def box_of(
@@ -55,3 +55,32 @@ def _box(mask: Bytes, without: Bytes, place: tuple[int, int, int, int]) -> tuple
     while columns[end] == 0:
         end -= 1
     return left + begin, first, end + 1 - begin, last + 1 - first
+
+
+def pixels_of(mask: Bools, *, without: Bools) -> Ints:
+    """Return (2, n) rows and columns of what a mask (H, W) holds ``without`` another (H, W), row by row."""
+    return _pixels(np.ascontiguousarray(mask).view(np.uint8), np.ascontiguousarray(without).view(np.uint8))
+
+
+@compiled
+def _pixels(mask: Bytes, without: Bytes) -> Ints:
+    height, width = mask.shape
+    line = np.zeros(-(-width // 8) * 8, np.uint8)
+    eights = line.view(np.uint64)
+    out, count = np.empty((2, 1024), np.int64), 0
+    for y in range(height):
+        row, other = mask[y], without[y]
+        for x in range(width):
+            line[x] = row[x] & ~other[x]
+        if count + width > out.shape[1]:
+            larger = np.empty((2, 2 * out.shape[1] + width), np.int64)
+            larger[:, :count] = out[:, :count]
+            out = larger
+        for eighth in range(len(eights)):
+            if eights[eighth] == np.uint64(0):
+                continue  # eight pixels at a time: few are set
+            for x in range(8 * eighth, min(8 * eighth + 8, width)):
+                if line[x] != 0:
+                    out[0, count], out[1, count] = y, x
+                    count += 1
+    return out[:, :count].copy()

@@ -31,7 +31,17 @@ def cropped(camera: Camera, corner: tuple[int, int], size: tuple[int, int]) -> C
             f"camera '{camera.name}': the part of {width}x{height} px from ({x}, {y}) on is not inside its image of "
             f"{whole[0]}x{whole[1]}"
         )
-    return _mapped(camera, np.array([[1.0, 0, -x], [0, 1, -y], [0, 0, 1]]), size)
+    change = np.array([[1.0, 0, -x], [0, 1, -y], [0, 0, 1]])
+    if not isinstance(camera, LensCamera):
+        return _mapped(camera, change, size)
+    # Every frame of a recording cuts its images to where the subject is: a part of a lens that was checked is not
+    # checked again, and how far it is invertible stays the same.
+    intrinsics, limit = change @ camera.lens.intrinsics, camera.lens.invertible_limit
+    intrinsics.flags.writeable = False
+    lens, changed = copy(camera.lens), copy(camera)
+    lens.__dict__.update(size=(int(width), int(height)), intrinsics=intrinsics, invertible_limit=limit)
+    changed.__dict__["lens"] = lens
+    return changed
 
 
 def scaled(camera: Camera, size: tuple[int, int]) -> Camera:
@@ -68,10 +78,7 @@ def _mapped(camera: Camera, change: Floats, size: tuple[int, int]) -> Camera:
     lens = replace(camera.lens, size=size, intrinsics=change @ camera.lens.intrinsics)
     # How far the lens is invertible is a matter of its distortion alone, and takes a while to find.
     lens.__dict__["invertible_limit"] = camera.lens.invertible_limit
-    # Every frame of a recording cuts its images to where the subject is: pose and name are not checked again.
-    changed = copy(camera)
-    object.__setattr__(changed, "lens", lens)
-    return changed
+    return replace(camera, lens=lens)
 
 
 def _quarter(camera: Camera) -> Camera:

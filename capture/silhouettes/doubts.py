@@ -22,7 +22,7 @@ from capture.backgrounds.background import SCALE, Background
 from capture.backgrounds.evidence import Evidence, Window
 from capture.backgrounds.uncovered import filled, spread_at, variation_of
 from capture.discs import disc
-from capture.mask_boxes import box_of
+from capture.mask_boxes import box_of, pixels_of
 from capture.mask_runs import Runs, runs_of, runs_where
 from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
@@ -93,22 +93,22 @@ class Doubt:
 
     def around(self, box: tuple[int, int, int, int]) -> Window:
         """Return the part of the window that is needed to judge what lies in a box (left, top, width, height) of it."""
-        x, y, w, h = box
-        height, width = self.plain.shape
-        return (
-            slice(max(0, y - _AROUND_PX), min(height, y + h + _AROUND_PX)),
-            slice(max(0, x - _AROUND_PX), min(width, x + w + _AROUND_PX)),
-        )
+        return _with_room(box, _AROUND_PX, self.plain.shape)
 
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
         """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
+        more = self.beyond & ~mask
         x, y, w, h = box_of(mask)
-        room = 2 * _HOLE_PX + 1
-        here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
-        differs = (cv2.blur(self.plain[here], (3, 3)) >= _high(self.low)).view(np.uint8)
-        own = np.zeros_like(mask)
-        own[here] = cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_) & mask[here]
-        return own, self.beyond & ~mask
+        least = _nine_times(_high(self.low))
+        gaps = mask[y : y + h, x : x + w] & (_evidently(self.plain, (y, y + h, x, x + w), least) == 0)
+        left, top, across, down = box_of(gaps)
+        if across == 0:  # most subjects differ all over
+            return mask, more
+        # Whether a gap is narrow is told by what lies within twice the radius.
+        here = _with_room((left + x, top + y, across, down), 2 * _HOLE_PX, mask.shape)
+        own, differs = mask.copy(), _evidently(self.plain, _place(here), least)
+        own[here] &= cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_)
+        return own, more
 
     def whole(self, mask: Bools, holes: Holes) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it, and with its holes."""
@@ -159,7 +159,7 @@ def doubt_of(
         cut = [at and reached for at, reached in zip(_at_border(window, mask.shape), reaches, strict=True)]
         if not any(cut) or room == _around(box, _ROOM_CUT, mask.shape):
             break
-    beyond = _evidently(evidence.shaded, _place(room), np.uint16(9 * int(_high(low)) - 4)).view(np.bool_)
+    beyond = _evidently(evidence.shaded, _place(room), _nine_times(_high(low))).view(np.bool_)
     chosen = found | (runs.areas >= cleaning.least_px) if apart else found
     boxes = [_moved(runs.rectangle(chosen), window)]
     if beyond.any():
@@ -181,8 +181,12 @@ def doubt_of(
 
 def _around(box: tuple[int, int, int, int], share: float, shape: tuple[int, ...]) -> Window:
     """Return a box (left, top, width, height) with room of a share of its extent, and some pixels, in an image."""
+    return _with_room(box, round(share * max(box[2:])) + _ROOM_PX, shape)
+
+
+def _with_room(box: tuple[int, int, int, int], room: int, shape: tuple[int, ...]) -> Window:
+    """Return a box (left, top, width, height) with so many pixels of room, in an image (H, W)."""
     x, y, w, h = box
-    room = round(share * max(w, h)) + _ROOM_PX
     return (
         slice(max(0, y - room), min(shape[0], y + h + room)),
         slice(max(0, x - room), min(shape[1], x + w + room)),
@@ -281,6 +285,11 @@ def _high(low: np.uint8) -> np.uint8:
     return np.uint8(min(255, _EVIDENT * int(low)))
 
 
+def _nine_times(value: np.uint8) -> np.uint16:
+    """Return what nine pixels sum up to, at least, whose rounded mean is a value."""
+    return np.uint16(9 * int(value) - 4)
+
+
 def _rims(image: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Return the pixels along the upper, lower, left and right rim of an image (h, w)."""
     return image[:_RIM_PX], image[-_RIM_PX:], image[:, :_RIM_PX], image[:, -_RIM_PX:]
@@ -291,7 +300,7 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools) -> Bools:
 
     Both are of the doubt's window.
     """
-    at = np.stack(np.divmod(np.flatnonzero(seen & ~mask), mask.shape[1]))
+    at = pixels_of(seen, without=mask)
     if at.shape[1] == 0:
         return mask
     rows, columns = here = doubt.around(_box_with(box_of(mask), at))
@@ -352,26 +361,32 @@ def _ratios(
 ) -> Singles:
     """Return (h, w, C) image over ground of every ``step``-th pixel along both axes, each the mean of nine pixels.
 
-    Of a part of that ``shape`` which begins at the corners (row, column) of image and ground.
+    Of a part of that ``shape`` which begins at the corners (row, column) of image and ground. Beyond the part it is as
+    mirrored at its outermost pixels.
     """
     (height, width), channels = shape, image.shape[2]
     (top, left), (first, start) = corners
     out = np.empty((-(-height // step), -(-width // step), channels), np.float32)
+    now, then = np.empty(width, np.float32), np.empty(width, np.float32)
     for row in range(out.shape[0]):
-        for column in range(out.shape[1]):
-            for c in range(channels):
-                now, then = np.float32(0.0), np.float32(0.0)
-                for dy in range(-1, 2):
-                    # Beyond the part it is as mirrored at its outermost pixels.
-                    y = abs(row * step + dy)
-                    y = y if y < height else max(0, 2 * height - 2 - y)
-                    for dx in range(-1, 2):
-                        x = abs(column * step + dx)
-                        x = x if x < width else max(0, 2 * width - 2 - x)
-                        now += np.float32(image[top + y, left + x, c])
-                        then += centre[first + y, start + x, c]
-                ground = then * gain[c] / np.float32(9.0)
-                out[row, column, c] = now / np.float32(9.0) / max(ground, np.float32(8.0))
+        y = row * step
+        above, below = min(abs(y - 1), height - 1), y + 1 if y + 1 < height else max(0, height - 2)
+        for c in range(channels):
+            # Three rows are summed up first: this loop takes many pixels at a time.
+            a, b = image[top + above, left : left + width, c], image[top + y, left : left + width, c]
+            d = image[top + below, left : left + width, c]
+            for x in range(width):
+                now[x] = np.float32(int(a[x]) + int(b[x]) + int(d[x]))
+            e, f = centre[first + above, start : start + width, c], centre[first + y, start : start + width, c]
+            g = centre[first + below, start : start + width, c]
+            for x in range(width):
+                then[x] = e[x] + f[x] + g[x]
+            for column in range(out.shape[1]):
+                x = column * step
+                before, after = min(abs(x - 1), width - 1), x + 1 if x + 1 < width else max(0, width - 2)
+                ground = (then[before] + then[x] + then[after]) * gain[c] / np.float32(9.0)
+                mean = (now[before] + now[x] + now[after]) / np.float32(9.0)
+                out[row, column, c] = mean / max(ground, np.float32(8.0))
     return out
 
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from capture.mask_boxes import box_of
+from capture.mask_boxes import box_of, pixels_of
 from capture.mask_runs import runs_of, runs_where
 from capture.silhouettes.cleanup import fill_holes, holes_of
 
@@ -94,3 +94,10 @@ def test_holes_are_the_background_that_no_border_touches(rng: np.random.Generato
     assert box_of(mask, (slice(4, 30), slice(9, 50))) == box_of(mask)
     other = rng.random(mask.shape) < 0.9
     assert box_of(mask, without=other) == box_of(mask & ~other)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 8), (40, 61), (0, 7)])
+@pytest.mark.parametrize("share", [0.0, 0.02, 1.0])
+def test_the_pixels_of_a_mask_come_row_by_row(shape: tuple[int, int], share: float, rng: np.random.Generator) -> None:
+    mask, other = rng.random(shape) < share, rng.random(shape) < 0.3
+    np.testing.assert_array_equal(pixels_of(mask, without=other), np.nonzero(mask & ~other))

@@ -73,7 +73,8 @@ class Sights:
         Followed is between two ``heights`` of z, mm; so many views may be wrong at a point.
         """
         asked, corner = _grid(mask)
-        if not asked.any():
+        count = np.count_nonzero(asked)
+        if count == 0:
             return mask, 1.0
         low, high = self._box.low.copy(), self._box.high.copy()
         low[2], high[2] = max(low[2], min(heights)), min(high[2], max(heights))
@@ -81,7 +82,7 @@ class Sights:
             return np.zeros_like(mask), 0.0
         others, box, asking = Others(tolerated=tolerated, needed=2), Box(low, high), (asked, corner, _STRIDE)
         found = lines_that_meet(self._scene, place, asking, self._packed, box, others, _COARSE)
-        return _kept(mask, found, corner), float(np.count_nonzero(found) / np.count_nonzero(asked))
+        return _kept(mask, found, corner), float(np.count_nonzero(found) / count)
 
     def of_view(self, index: int, mask: Bools, tolerated: int) -> Bools:
         """Return the mask (H, W) of a view of the rig where the others see something; none if it takes no part."""

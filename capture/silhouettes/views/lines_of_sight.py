@@ -63,6 +63,7 @@ class Scene:
         gains: (n,) as in `PackedViews`.
         step: least step along a line, mm.
         frames: of each of these the camera of whole images, and where (x, y) in these its silhouettes begin.
+        outlines: the silhouettes looked at, and where they are.
         packings: by how much larger, the silhouettes that were packed last, and packed.
     """
 
@@ -73,6 +74,7 @@ class Scene:
     gains: Floats
     step: float
     frames: list[Frame]
+    outlines: list[tuple[Bools, DistanceImage]]
     packings: dict[int, tuple[list[Bools], PackedViews]] = field(default_factory=dict)
 
     @classmethod
@@ -81,10 +83,11 @@ class Scene:
 
         ``frames``: of all cameras; None: the silhouettes are those of whole images.
         """
-        evidence = gather([outline_box(mask) for mask in masks], rig)
+        outlines = [(mask, outline_box(mask)) for mask in masks]
+        evidence = gather([outline for _, outline in outlines], rig)
         used = np.flatnonzero(evidence.used)
         if evidence.box is None:
-            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0, [])
+            return cls(used, evidence.cameras, None, np.zeros((0, 36)), np.zeros(0), 1.0, [], outlines)
         rows = np.array([camera.packed() for camera in evidence.cameras])
         away = np.linalg.norm(rows[:, CENTRE] - evidence.box.centre, axis=1)
         scales = view_scales(rows, evidence.box)
@@ -92,7 +95,7 @@ class Scene:
         known: list[Frame] = []
         for camera, index in zip(evidence.cameras, used.tolist(), strict=True):
             known.append((camera, (0, 0)) if frames is None or camera is not rig[index] else frames[index])
-        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step, known)
+        return cls(used, evidence.cameras, evidence.box, rows, scales.gain, step, known, outlines)
 
     def packed(self, masks: Sequence[Bools], larger: int) -> PackedViews:
         """Return the views with these silhouettes, some pixels ``larger``, or smaller where that is negative.
@@ -112,7 +115,8 @@ class Scene:
         layout[:, 10] = (self.rows[:, MODEL] == PINHOLE) & ~rare
         for place, index in enumerate(self.used.tolist()):
             height, width = masks[index].shape
-            image = outline_box(masks[index])
+            before, image = self.outlines[index]
+            image = image if masks[index] is before else outline_box(masks[index])
             whole, (x, y) = self.frames[place]
             layout[place, 5:9] = -x, -y, whole.size[0] - x, whole.size[1] - y
             layout[place, [0, 9, 11]] = pixels, 1, distances

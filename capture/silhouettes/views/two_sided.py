@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Bools, Floats
+from calibration.foundation.arrays import Bools, Bytes, Floats
+from calibration.foundation.compiled import compiled
 from capture.silhouettes.views.confirmation import SLACK, Floor, Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Scene
 
@@ -53,14 +53,32 @@ def two_sided(
             continue
         missing = known[1] & ~mask
         # Right next to a silhouette the others see what they see of it; they are asked if there is more.
-        if (missing & ~_next_to(mask)).any():
+        if _has_more(missing.view(np.uint8), np.ascontiguousarray(mask).view(np.uint8)):
             missing = sights.seen(place, missing, heights, may_be_wrong(rig))[0]
         missed = np.count_nonzero(missing)
-        scores[index] = np.count_nonzero(mask & known[0]) / (np.count_nonzero(mask) + missed)
+        area = np.count_nonzero(mask)
+        scores[index] = (area if known[0] is mask else np.count_nonzero(mask & known[0])) / (area + missed)
     return scores
 
 
-def _next_to(mask: Bools) -> Bools:
-    """Return (H, W) a silhouette and the pixels next to it."""
-    square = np.ones((2 * _NEXT_PX + 1, 2 * _NEXT_PX + 1), np.uint8)
-    return np.asarray(cv2.dilate(mask.view(np.uint8), square)).view(np.bool_)
+@compiled
+def _has_more(missing: Bytes, mask: Bytes) -> bool:
+    """Return whether something that is missing (H, W) does not lie right next to a silhouette (H, W)."""
+    height, width = mask.shape
+    for y in range(height):
+        row, some = missing[y], np.uint8(0)
+        for x in range(width):
+            some |= row[x]
+        if some == 0:
+            continue
+        top, bottom = max(0, y - _NEXT_PX), min(height, y + _NEXT_PX + 1)
+        for x in range(width):
+            if row[x] == 0:
+                continue
+            beside = np.uint8(0)
+            for v in range(top, bottom):
+                for u in range(max(0, x - _NEXT_PX), min(width, x + _NEXT_PX + 1)):
+                    beside |= mask[v, u]
+            if beside == 0:
+                return True
+    return False

@@ -6,12 +6,15 @@ import cv2
 import numpy as np
 import pytest
 
+from capture.backgrounds.background import Background
 from capture.backgrounds.uncovered import filled, variation_of
+from capture.discs import disc
 from capture.silhouettes.cleanup import Cleaning
 from capture.silhouettes.difference import PlateModel
-from capture.silhouettes.doubts import _AROUND_PX, _differs, _evidently, _ratios, doubt_of
+from capture.silhouettes.doubts import _AROUND_PX, _HOLE_PX, Doubt, _differs, _evidently, _ratios, doubt_of
 from capture.silhouettes.edges.half_way import half_way_edge
 from capture.silhouettes.views.confirmation import _kept
+from capture.silhouettes.views.two_sided import _has_more
 from tests.capture.silhouettes.test_lively_places import SHAPE, scene
 
 
@@ -201,3 +204,27 @@ def test_a_silhouette_is_kept_around_what_of_its_grid_is_confirmed(rng: np.rando
         here = wanted[corner[0] :, corner[1] :]
         here |= near[: here.shape[0], : here.shape[1]] > 0
         np.testing.assert_array_equal(_kept(mask, met, corner), wanted & mask)
+
+
+@pytest.mark.parametrize("weak", [0.0, 0.002, 0.3])
+def test_narrow_gaps_in_what_is_evident_of_a_silhouette_are_none(weak: float, rng: np.random.Generator) -> None:
+    mask = np.zeros((60, 80), dtype=bool)
+    mask[:45, 12:66] = True
+    plain = np.where(rng.random(mask.shape) < weak, 0, 200).astype(np.uint8)
+    plain[10:14, 20:40] = plain[20:40, 50:64] = 0 if weak > 0 else 200
+    beyond, window = rng.random(mask.shape) < 0.1, (slice(0, 60), slice(0, 80))
+    ground = Background(np.zeros((60, 80, 1), np.float32), np.ones((60, 80, 1), np.float32))
+    doubt = Doubt(window, plain, beyond, np.uint8(32), np.zeros((60, 80, 1), np.uint8), np.ones(1), ground, (0, 0))
+    own, more = doubt.evident(mask)
+    differs = (cv2.blur(plain, (3, 3)) >= 64).view(np.uint8)
+    np.testing.assert_array_equal(own, cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(bool) & mask)
+    np.testing.assert_array_equal(more, beyond & ~mask)
+    assert (own is mask) == (weak == 0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2])
+def test_what_is_missing_right_next_to_a_silhouette_is_no_more(share: float, rng: np.random.Generator) -> None:
+    mask = rng.random((30, 41)) < share
+    near = cv2.dilate(mask.view(np.uint8), np.ones((5, 5), np.uint8)).view(np.bool_)
+    for missing in (near & ~mask, rng.random(mask.shape) < 0.01, np.zeros_like(mask), np.eye(30, 41, dtype=bool)):
+        assert _has_more(missing.view(np.uint8), mask.view(np.uint8)) == (missing & ~near).any()
