@@ -265,6 +265,6 @@ def _cut_again(offset: int, shares: Sequence[Share], models: Sequence[Model], ri
     for index, (share, model) in enumerate(zip(shares, models, strict=True)):
         cut = share.cuts[offset]
         if cut is not None and isinstance(model, SittingModel):
-            share.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index)))
+            share.masks[offset] = cut.silhouette(model.looks, support(others_bound(before, rig, index), before[index]))
             share.flags[offset] = mask_flags(share.masks[offset])
             share.cuts[offset] = None

@@ -34,9 +34,11 @@ _ROUNDS = 5
 _DOUBT = 0.01
 _LEAST_DOUBT_PX = 8
 _RING = 1.5
-#: Log odds that the hull of the other views adds inside, and takes outside; px from its edge for either.
-_FOR, _AGAINST = 0.3, 1.2
+#: Log odds that the hull of the other views takes outside; px from its edge for inside and outside.
+_AGAINST = 1.2
 _FOR_PX, _AGAINST_PX = 2, 10
+#: Of the ground next to a silhouette the hull is taken to hold this share at least.
+_LEAST_COVERED = 0.05
 #: Log odds taken outside the lively region in the first round.
 _AWAY = 2.0
 
@@ -88,14 +90,27 @@ def others_bound(masks: Sequence[Bools], rig: Rig, index: int) -> Bools | None:
     return drawn if drawn.any() else None
 
 
-def support(bound: Bools | None) -> Singles | None:
-    """Return (H, W) what the hull of the other views (`others_bound`) adds to a view's log odds; None without one."""
+def support(bound: Bools | None, mask: Bools) -> Singles | None:
+    """Return (H, W) what the hull of the other views (`others_bound`) adds to a view's log odds; None without one.
+
+    The subject lies in the hull, and so does a share of the ground around it: the smaller that is next to the
+    silhouette (H, W) so far, the more it says that a pixel lies inside. A hull that is open to the side from which this
+    view looks says next to nothing.
+    """
     if bound is None:
         return None
-    drawn = bound.view(np.uint8)
-    inside = cv2.erode(drawn, disc(_FOR_PX)).astype(np.float32)
+    near = grown(mask, _doubt_px(mask.shape)) & ~mask
+    covered = float(bound[near].mean()) if near.any() else 1.0
+    speaks = -np.log(max(covered, _LEAST_COVERED))
+    inside = cv2.erode(bound.view(np.uint8), disc(_FOR_PX)).astype(np.float32)
     outside = 1.0 - grown(bound, _AGAINST_PX).astype(np.float32)
-    return np.asarray(cv2.GaussianBlur(_FOR * inside - _AGAINST * outside, (0, 0), 1.5), dtype=np.float32)
+    odds = np.float32(speaks) * inside - np.float32(_AGAINST) * outside
+    return np.asarray(cv2.GaussianBlur(odds, (0, 0), 1.5), dtype=np.float32)
+
+
+def _doubt_px(shape: tuple[int, ...]) -> int:
+    """Return how far around a silhouette of an image (H, W) is left to doubt, px."""
+    return max(_LEAST_DOUBT_PX, round(_DOUBT * max(shape)))
 
 
 @dataclass(eq=False)
@@ -125,7 +140,7 @@ class _Learner:
 
     def settle(self, masks: Sequence[Bools], bounds: Sequence[Bools | None]) -> None:
         """Set the next regions: the masks (H, W) with some doubt around, as far as the others' bounds (H, W) go."""
-        doubt = max(_LEAST_DOUBT_PX, round(_DOUBT * max(self.shape)))
+        doubt = _doubt_px(self.shape)
         for number, (mask, bound) in enumerate(zip(masks, bounds, strict=True)):
             region = grown(mask[self.place.window], doubt)
             if bound is not None:
@@ -175,7 +190,7 @@ def learn_sitting(
                 for index, learner in enumerate(learners):
                     if learner is not None:
                         bounds[index][frame] = others_bound(views, rig, index)
-                        priors[index][frame] = support(bounds[index][frame])
+                        priors[index][frame] = support(bounds[index][frame], views[index])
         for learner, some, bound in zip(learners, masks, bounds, strict=True):
             if learner is not None:
                 learner.settle(some, bound)
