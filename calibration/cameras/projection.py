@@ -69,6 +69,7 @@ from calibration.foundation.compiled import compiled
 __all__ = [
     "distort",
     "distort_with_jacobians",
+    "project_columns",
     "project_into",
     "project_point",
     "project_point_with_jacobian",
@@ -152,27 +153,28 @@ def project_into(row: Floats, points: Floats, out: Floats) -> None:
     A few hundred points at a time are laid out coordinate by coordinate: so several are done by one instruction.
     """
     count = points.shape[0]
-    if row[MODEL] != PINHOLE or row[TAU_X] != 0.0 or row[TAU_Y] != 0.0:
-        for i in range(count):
-            out[i, 0], out[i, 1] = project_point(row, points[i, 0], points[i, 1], points[i, 2])
-        return
-    room = np.empty((3, min(count, 512)))
+    room = np.empty((5, min(count, 512)))
     for first in range(0, count, 512):
         part = min(512, count - first)
-        xs, ys, zs = room[0, :part], room[1, :part], room[2, :part]
+        here, there = room[:3, :part], room[3:, :part]
         for i in range(part):
-            xs[i], ys[i], zs[i] = points[first + i, 0], points[first + i, 1], points[first + i, 2]
-        _project_rows(row, xs, ys, zs)
+            here[0, i], here[1, i], here[2, i] = points[first + i, 0], points[first + i, 1], points[first + i, 2]
+        project_columns(row, here, there)
         for i in range(part):
-            out[first + i, 0], out[first + i, 1] = xs[i], ys[i]
+            out[first + i, 0], out[first + i, 1] = there[0, i], there[1, i]
 
 
 @compiled
-def _project_rows(row: Floats, xs: Floats, ys: Floats, zs: Floats) -> None:
-    """Replace coordinates (n,) by pixels in ``xs`` and ``ys``, for a pinhole without tilt.
+def project_columns(row: Floats, points: Floats, out: Floats) -> None:
+    """Project points given coordinate by coordinate, (3, n), through one camera into pixels (2, n).
 
     What belongs to the camera is read once, and no branch is in the loop: NaN is chosen at its end.
     """
+    xs, ys, zs, us, vs = points[0], points[1], points[2], out[0], out[1]
+    if row[MODEL] != PINHOLE or row[TAU_X] != 0.0 or row[TAU_Y] != 0.0:
+        for i in range(len(xs)):
+            us[i], vs[i] = project_point(row, xs[i], ys[i], zs[i])
+        return
     r00, r01, r02, tx = row[R00], row[R01], row[R02], row[TX]
     r10, r11, r12, ty = row[R10], row[R11], row[R12], row[TY]
     r20, r21, r22, tz = row[R20], row[R21], row[R22], row[TZ]
@@ -190,8 +192,8 @@ def _project_rows(row: Floats, xs: Floats, ys: Floats, zs: Floats) -> None:
         xd = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x) + r2 * (s1 + r2 * s2)
         yd = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y + r2 * (s3 + r2 * s4)
         unseen = (zc <= 0) | (r2 > limit)
-        xs[i] = math.nan if unseen else fx * xd + skew * yd + cx
-        ys[i] = math.nan if unseen else fy * yd + cy
+        us[i] = math.nan if unseen else fx * xd + skew * yd + cx
+        vs[i] = math.nan if unseen else fy * yd + cy
 
 
 @compiled

@@ -14,14 +14,14 @@ from functools import cached_property
 
 import numpy as np
 
-from calibration.cameras.projection import project_into
+from calibration.cameras.projection import project_columns
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import SolveError
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from tracking.fitting.solver import FrameFit, FrameSolver, RoughFit
-from tracking.observations.contour_fill import MeshEdges, fill_silhouette
+from tracking.observations.contour_fill import MeshEdges, face_planes, fill_silhouette
 from tracking.observations.contours import Observation
 from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.representative_frames import representative_frames
@@ -216,12 +216,12 @@ class Finder:
         """Score each pose with its root turned in each of some ways, (poses, ways, 3, 3); give them best first."""
         centre = silhouette_centre(self._rig, observation)
         ways = roots.shape[1]
-        meshes = np.empty((len(roots), ways, *self._known[0][1].shape))
+        meshes = np.empty((len(roots), ways, *self._known[0][1].shape[::-1]))
         shifts = np.empty((len(roots), ways, 3))
         for (_, shape), rotations, shift, turned in zip(self._known, roots, shifts, meshes, strict=True):
             shift[:] = centre - rotations @ shape.mean(axis=0)
-            np.matmul(shape, rotations.transpose(0, 2, 1), out=turned)
-            turned += shift[:, None]
+            np.matmul(rotations, shape.T, out=turned)
+            turned += shift[:, :, None]
         scores = self._overlaps(observation, meshes.reshape(-1, *meshes.shape[2:]))
         # Hundreds are scored and a few asked for: each is made when it is.
         for one in np.argsort(-scores, kind="stable"):
@@ -254,54 +254,39 @@ class Finder:
             used[:] = False
             used[seen[np.linspace(0, len(seen) - 1, ENOUGH).astype(int)]] = True
         scores = np.empty(len(meshes))
-        _coarse_overlaps(
-            np.ascontiguousarray(meshes, np.float64),
-            self._mesh.faces,
-            self._mesh.edges,
-            self._mesh.sides,
-            self._cameras,
-            masks,
-            used,
-            scores,
-        )
+        _coarse_overlaps(meshes, self._mesh, self._cameras, masks, used, scores)
         return scores
 
 
 @compiled_parallel
 def _coarse_overlaps(
-    meshes: Floats,
-    faces: Ints,
-    edges: Ints,
-    sides: Ints,
-    cameras: Floats,
-    masks: Bytes,
-    used: Bools,
-    scores: Floats,
+    meshes: Floats, mesh: MeshEdges, cameras: Floats, masks: Bytes, used: Bools, scores: Floats
 ) -> None:
+    """Fill the mean overlap (n,) of the coarse silhouettes of meshes (n, 3, V), mm, in the views that are used."""
     areas = np.zeros(len(masks), np.int64)
     for c in range(len(masks)):
         areas[c] = np.sum(masks[c])
     for m in prange(len(meshes)):
+        planes = np.empty((4, len(mesh.faces)))
+        face_planes(meshes[m], mesh.faces, planes)
         total, views = 0.0, 0
         for c in range(len(cameras)):
             if used[c]:
-                total += _coarse_overlap(meshes[m], faces, edges, sides, cameras[c], masks[c], areas[c])
+                total += _coarse_overlap(meshes[m], planes, mesh, cameras[c], masks[c], areas[c])
                 views += 1
         scores[m] = total / max(views, 1)
 
 
 @compiled
-def _coarse_overlap(
-    mesh: Floats, faces: Ints, edges: Ints, sides: Ints, camera: Floats, mask: Bytes, area: int
-) -> float:
-    pixels = np.empty((len(mesh), 2))
-    project_into(camera, mesh, pixels)
-    for i in range(len(mesh)):
+def _coarse_overlap(vertices: Floats, planes: Floats, mesh: MeshEdges, camera: Floats, mask: Bytes, area: int) -> float:
+    pixels = np.empty((2, vertices.shape[1]))
+    project_columns(camera, vertices, pixels)
+    for i in range(pixels.shape[1]):
         # Coarse pixel k samples the fine pixel COARSE k + COARSE / 2.
-        pixels[i, 0], pixels[i, 1] = (pixels[i, 0] - COARSE // 2) / COARSE, (pixels[i, 1] - COARSE // 2) / COARSE
+        pixels[0, i], pixels[1, i] = (pixels[0, i] - COARSE // 2) / COARSE, (pixels[1, i] - COARSE // 2) / COARSE
     image = np.empty(mask.shape, np.uint8)
-    toward, contour = np.empty(len(faces), np.bool_), np.empty(len(edges), np.int64)
-    low_x, low_y, high_x, high_y, _ = fill_silhouette(pixels, faces, edges, sides, image, toward, contour)
+    toward, contour = np.empty(len(mesh.faces), np.bool_), np.empty(len(mesh.edges), np.int64)
+    low_x, low_y, high_x, high_y, _ = fill_silhouette(pixels, planes, mesh, camera, image, toward, contour)
     common, drawn = 0, 0
     for row in range(low_y, high_y + 1):
         for column in range(low_x, high_x + 1):

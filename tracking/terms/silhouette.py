@@ -18,7 +18,7 @@ import numpy as np
 from calibration.cameras.projection import project_point_with_jacobian
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
-from tracking.observations.contour_fill import MeshEdges, draw_silhouette
+from tracking.observations.contour_fill import MeshEdges, draw_silhouette, face_planes
 from tracking.observations.contours import Observation
 from tracking.observations.marks import Marks
 from tracking.observations.point_grid import fill_grid, nearest_alike
@@ -78,17 +78,21 @@ class _Views(NamedTuple):
 class _Room(NamedTuple):
     """Room for what each view makes on its way, kept: fresh memory costs as much as the work in it.
 
-    ``canvas`` (C, H W), ``pixels`` (C, V, 2), ``toward`` (C, F) and ``contour`` (C, E) are those of `draw_silhouette`;
-    ``samples`` (C, E, 5) holds position, outward normal and length of each sample of the outline, ``which`` (C, E) its
-    edge.
+    ``canvas`` (C, H W), ``pixels`` (C, 2, V), ``toward`` (C, F) and ``contour`` (C, E) are those of `draw_silhouette`;
+    ``planes`` (4, F) those of `face_planes`. ``samples`` (C, E, 5) holds position, outward normal and length of each
+    sample of the outline, ``which`` (C, E) its edge; ``slopes`` (C, E, 2, 3) and ``rates`` (C, E) what `_rate` found
+    there, 0 where it was not asked yet.
     """
 
+    planes: Floats
     canvas: Bytes
     pixels: Floats
     toward: Bools
     contour: Ints
     samples: Floats
     which: Ints
+    slopes: Floats
+    rates: Floats
 
 
 class _Seen(NamedTuple):
@@ -122,12 +126,15 @@ class OutlineMatcher:
         self._views = _Views(np.ascontiguousarray(camera_rows, np.float64), np.array(sizes, np.int64))
         views, area = len(sizes), max(width * height for width, height in sizes)
         self._room = _Room(
+            planes=np.empty((4, len(mesh.faces))),
             canvas=np.zeros((views, area), np.uint8),
-            pixels=np.empty((views, int(mesh.faces.max()) + 1, 2)),
+            pixels=np.empty((views, 2, int(mesh.faces.max()) + 1)),
             toward=np.empty((views, len(mesh.faces)), np.bool_),
             contour=np.empty((views, len(mesh.edges)), np.int64),
             samples=np.empty((views, len(mesh.edges), 5)),
             which=np.empty((views, len(mesh.edges)), np.int64),
+            slopes=np.empty((views, len(mesh.edges), 2, 3)),
+            rates=np.empty((views, len(mesh.edges))),
         )
 
     def pack(self, observation: Observation) -> PackedObservation:
@@ -173,7 +180,7 @@ class OutlineMatcher:
         targets, counts = observed.targets, observed.counts
         rules = _Rules(float(reach), model_samples, every, np.zeros(0, np.bool_) if part is None else part)
         pairs, numbers, made = _match_views(
-            np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, targets, counts, rules, self._room
+            np.ascontiguousarray(vertices.T, np.float64), self._mesh, self._views, targets, counts, rules, self._room
         )
         return Matches(*_put_together(pairs, numbers, made))
 
@@ -184,22 +191,22 @@ class OutlineMatcher:
         """
         overlap = np.full(len(observed.counts), np.nan)
         seen = _Seen(observed.pixels, observed.boxes, observed.areas, observed.counts)
-        _overlap_views(np.ascontiguousarray(vertices, np.float64), self._mesh, self._views, seen, self._room, overlap)
+        _overlap_views(np.ascontiguousarray(vertices.T, np.float64), self._mesh, self._views, seen, self._room, overlap)
         return overlap
 
 
 @compiled_parallel
 def _overlap_views(vertices: Floats, mesh: MeshEdges, views: _Views, seen: _Seen, room: _Room, overlap: Floats) -> None:
-    faces, edges, sides, _ = mesh
     cameras, sizes = views
-    canvas, all_pixels, all_toward, all_contour, _, _ = room
+    canvas, all_pixels, all_toward, all_contour = room.canvas, room.pixels, room.toward, room.contour
     observed, boxes, areas, counts = seen
+    face_planes(vertices, mesh.faces, room.planes)
     for c in prange(len(cameras)):
         if counts[c] == 0:
             continue
         image = canvas[c, : sizes[c, 0] * sizes[c, 1]].reshape(sizes[c, 1], sizes[c, 0])
         low_x, low_y, high_x, high_y, _ = draw_silhouette(
-            vertices, faces, edges, sides, cameras[c], image, all_pixels[c], all_toward[c], all_contour[c]
+            vertices, room.planes, mesh, cameras[c], image, all_pixels[c], all_toward[c], all_contour[c]
         )
         start, left, top, width, height = boxes[c]
         first, last = max(low_x, left), min(high_x + 1, left + width)
@@ -235,14 +242,15 @@ def _match_views(
 ) -> tuple[Ints, Floats, Ints]:
     """Return pairs (C, N, 2), their direction, residual and weight (C, N, 5), and how many each view has (C,)."""
     cameras, sizes = views
-    canvas, pixels, toward, contour, samples, which = room
+    planes, canvas, pixels, toward, contour, samples, which, slopes, rates = room
+    face_planes(vertices, mesh.faces, planes)
     most = 3 * rules.model_samples + targets.shape[1]
     pairs, numbers = np.empty((len(counts), most, 2), np.int64), np.empty((len(counts), most, 5))
     made = np.zeros(len(counts), np.int64)
     for c in prange(len(cameras)):
         if counts[c] > 0:
             image = canvas[c, : sizes[c, 0] * sizes[c, 1]].reshape(sizes[c, 1], sizes[c, 0])
-            here = _Room(image, pixels[c], toward[c], contour[c], samples[c], which[c])
+            here = _Room(planes, image, pixels[c], toward[c], contour[c], samples[c], which[c], slopes[c], rates[c])
             seen = targets[c, : counts[c]]
             made[c] = _match_view(vertices, mesh, cameras[c], seen, rules, here, pairs[c], numbers[c])
     return pairs, numbers, made
@@ -271,22 +279,22 @@ def _outline(vertices: Floats, mesh: MeshEdges, camera: Floats, room: _Room) -> 
     image, pixels, samples = room.canvas, room.pixels, room.samples
     height, width = image.shape
     low_x, low_y, high_x, high_y, borders = draw_silhouette(
-        vertices, mesh.faces, mesh.edges, mesh.sides, camera, image, pixels, room.toward, room.contour
+        vertices, room.planes, mesh, camera, image, pixels, room.toward, room.contour
     )
     found = 0
     total = 0.0
     for m in range(borders):
         e = room.contour[m]
-        a, b, inner = pixels[mesh.edges[e, 0]], pixels[mesh.edges[e, 1]], pixels[mesh.beyond[e]]
-        x, y = 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1])
+        a, b, inner = mesh.edges[e, 0], mesh.edges[e, 1], mesh.beyond[e]
+        x, y = 0.5 * (pixels[0, a] + pixels[0, b]), 0.5 * (pixels[1, a] + pixels[1, b])
         if not (x > 1.5 and y > 1.5 and x < width - 2.5 and y < height - 2.5):
             continue
-        nx, ny = b[1] - a[1], a[0] - b[0]
+        nx, ny = pixels[1, b] - pixels[1, a], pixels[0, a] - pixels[0, b]
         length = np.sqrt(nx * nx + ny * ny)
         if length < 1e-6:
             continue
         nx, ny = nx / length, ny / length
-        if nx * (inner[0] - x) + ny * (inner[1] - y) > 0:
+        if nx * (pixels[0, inner] - x) + ny * (pixels[1, inner] - y) > 0:
             nx, ny = -nx, -ny
         # Only an edge with nothing of the body just outside bounds the silhouette.
         row, column = int(np.floor(y + 1.6 * ny + 0.5)), int(np.floor(x + 1.6 * nx + 0.5))
@@ -295,7 +303,7 @@ def _outline(vertices: Floats, mesh: MeshEdges, camera: Floats, room: _Room) -> 
             continue
         samples[found, 0], samples[found, 1] = x, y
         samples[found, 2], samples[found, 3], samples[found, 4] = nx, ny, length
-        room.which[found] = e
+        room.which[found], room.rates[found] = e, 0.0
         total += length
         found += 1
     return found, total
@@ -314,6 +322,7 @@ def _match_view(
 ) -> int:
     """Pair the outline of one view; ``room`` is that of the view alone. Return how many pairs were made."""
     edges, which, reach = mesh.edges, room.which, rules.reach
+    slopes, rates = room.slopes, room.rates
     found, total = _outline(vertices, mesh, camera, room)
     if found == 0:
         return 0
@@ -326,11 +335,10 @@ def _match_view(
             low_y, high_y = min(low_y, outline[m, 1]), max(high_y, outline[m, 1])
     if low_x > high_x:
         return 0  # the rest of the body covers the part
-    by_point = np.empty((2, 3))
     scratch = np.empty((2, 16))
     count = 0
     # Model to observed, sampled evenly along the outline
-    cells, order, frame = fill_grid(targets)
+    points, places, cells, frame = fill_grid(targets)
     spacing = total / rules.model_samples
     carry, furthest = 0.0, 0.0
     for m in range(found):
@@ -339,44 +347,47 @@ def _match_view(
             continue
         share = carry
         carry = 0.0
-        if len(part) and not part[edges[which[m], 0]]:
+        edge = edges[which[m]]
+        if len(part) and not part[edge[0]]:
             continue
-        limit = reach * _rate(vertices, edges[which[m]], camera, by_point, scratch)
+        limit = reach * _rate(vertices, edge, camera, slopes[m], rates[m : m + 1], scratch)
         furthest = max(furthest, limit)
-        at = nearest_alike(outline[m], limit, targets, cells, order, frame)
+        at = nearest_alike(outline[m], limit, points, places, cells, frame)
         if at >= 0 and count < len(pairs):
-            count += _store(
-                edges[which[m]], outline[m], targets[at], share, reach, by_point, pairs[count], numbers[count]
-            )
+            count += _store(edge, outline[m], targets[at], share, reach, slopes[m], pairs[count], numbers[count])
     if rules.every == 0:
         return count
     # Observed to model
-    cells, order, frame = fill_grid(outline)
+    points, places, cells, frame = fill_grid(outline)
     per_target = total / len(range(0, len(targets), rules.every))
     for t in range(0, len(targets), rules.every):
         x, y = targets[t, 0], targets[t, 1]
         if x < low_x - furthest or x > high_x + furthest or y < low_y - furthest or y > high_y + furthest:
             continue  # nothing that is paired is within reach
-        at = nearest_alike(targets[t], furthest, outline, cells, order, frame)
+        at = nearest_alike(targets[t], furthest, points, places, cells, frame)
         if at >= 0 and count < len(pairs) and (len(part) == 0 or part[edges[which[at], 0]]):
-            _rate(vertices, edges[which[at]], camera, by_point, scratch)
-            count += _store(
-                edges[which[at]], outline[at], targets[t], per_target, reach, by_point, pairs[count], numbers[count]
-            )
+            edge = edges[which[at]]
+            _rate(vertices, edge, camera, slopes[at], rates[at : at + 1], scratch)
+            count += _store(edge, outline[at], targets[t], per_target, reach, slopes[at], pairs[count], numbers[count])
     return count
 
 
 @compiled
-def _rate(vertices: Floats, edge: Ints, camera: Floats, by_point: Floats, scratch: Floats) -> float:
-    """Fill d(u, v)/d(x, y, z) at the middle of an edge; return an upper bound of px per mm there."""
-    a, b = vertices[edge[0]], vertices[edge[1]]
-    project_point_with_jacobian(
-        camera, 0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]), by_point, scratch
-    )
-    square = 0.0
-    for k in range(3):
-        square += by_point[0, k] * by_point[0, k] + by_point[1, k] * by_point[1, k]
-    return float(np.sqrt(square))
+def _rate(vertices: Floats, edge: Ints, camera: Floats, by_point: Floats, known: Floats, scratch: Floats) -> float:
+    """Fill d(u, v)/d(x, y, z) at the middle of an edge; return an upper bound of px per mm there, kept in ``known``.
+
+    Several observed samples are nearest to one edge: it is worked out where ``known`` (1,) is 0 yet.
+    """
+    if known[0] == 0.0:
+        a, b = edge[0], edge[1]
+        x, y = 0.5 * (vertices[0, a] + vertices[0, b]), 0.5 * (vertices[1, a] + vertices[1, b])
+        z = 0.5 * (vertices[2, a] + vertices[2, b])
+        project_point_with_jacobian(camera, x, y, z, by_point, scratch)
+        square = 0.0
+        for k in range(3):
+            square += by_point[0, k] * by_point[0, k] + by_point[1, k] * by_point[1, k]
+        known[0] = np.sqrt(square)
+    return float(known[0])
 
 
 @compiled

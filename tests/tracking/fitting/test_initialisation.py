@@ -28,18 +28,25 @@ def test_coarse_overlap_is_that_of_whole_images() -> None:
     meshes = np.concatenate([CORNERS + shifts[:, None], 0.3 * CORNERS[None]])
     drawn = np.zeros((len(meshes), len(rig), height, width), np.uint8)
     for m, vertices in enumerate(meshes):
+        planes = np.empty((4, len(FACES)))
+        initialisation.face_planes(np.ascontiguousarray(vertices.T), mesh.faces, planes)
         for c, camera in enumerate(rig):
-            pixels = (camera.project(vertices) - initialisation.COARSE // 2) / initialisation.COARSE
+            pixels = (camera.project(vertices).T - initialisation.COARSE // 2) / initialisation.COARSE
             image = np.zeros((height, width), np.uint8)
             initialisation.fill_silhouette(
-                pixels, mesh.faces, mesh.edges, mesh.sides, image, np.zeros(4, bool), np.zeros(6, np.int64)
+                np.ascontiguousarray(pixels),
+                planes,
+                mesh,
+                camera.packed(),
+                image,
+                np.zeros(4, bool),
+                np.zeros(6, np.int64),
             )
             drawn[m, c] = image
     masks = np.roll(drawn[0], 5, axis=2)
     scores = np.empty(len(meshes))
-    initialisation._coarse_overlaps(
-        meshes, mesh.faces, mesh.edges, mesh.sides, rig.packed(), masks, np.ones(len(rig), bool), scores
-    )
+    columns = np.ascontiguousarray(meshes.transpose(0, 2, 1))
+    initialisation._coarse_overlaps(columns, mesh, rig.packed(), masks, np.ones(len(rig), bool), scores)
     both = (drawn & masks).sum(axis=(2, 3)) / (drawn | masks).sum(axis=(2, 3))
     assert scores.tolist() == both.mean(axis=1).tolist()
     assert scores[0] > scores[1] > scores[2] == 0.0

@@ -6,19 +6,22 @@ import trimesh
 from example_rigs import ring
 
 from calibration.cameras.camera import Camera
+from calibration.cameras.camera_row import ROW
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Floats, Ints
 from calibration.foundation.errors import InputError
-from tracking.observations.contour_fill import MeshEdges, draw_silhouette, fill_silhouette
+from tracking.observations.contour_fill import MeshEdges, draw_silhouette, face_planes, fill_silhouette
 from tracking.observations.rasteriser import cast_masks, fill_triangles
 
 
 def drawn(camera: Camera, row: Floats, vertices: Floats, faces: Ints) -> Bools:
     mesh = MeshEdges.of(faces)
     image = np.full(camera.size[::-1], 9, np.uint8)  # what lies outside the bounds is not to be touched
+    planes, columns = np.empty((4, len(faces))), np.ascontiguousarray(vertices.T)
+    face_planes(columns, mesh.faces, planes)
     left, top, right, bottom, _ = draw_silhouette(
-        vertices, mesh.faces, mesh.edges, mesh.sides, row, image,
-        np.empty((len(vertices), 2)), np.empty(len(faces), np.bool_), np.empty(len(mesh.edges), np.int64),
+        columns, planes, mesh, row, image,
+        np.empty((2, len(vertices))), np.empty(len(faces), np.bool_), np.empty(len(mesh.edges), np.int64),
     )  # fmt: skip
     inside = np.zeros(image.shape, bool)
     inside[top : bottom + 1, left : right + 1] = True
@@ -61,11 +64,10 @@ def test_points_far_outside_index_nothing(far: float) -> None:
     for _ in range(50):
         guarded = np.full((40, 60), 7, np.uint8)
         image = guarded[10:30, 10:50]
-        pixels = rng.uniform(-20, 60, (4, 2))
-        pixels[rng.integers(4), rng.integers(2)] = far
-        fill_silhouette(
-            pixels, mesh.faces, mesh.edges, mesh.sides, image, np.zeros(4, bool), np.zeros(len(mesh.edges), np.int64)
-        )
-        fill_triangles(pixels, faces, 1, image)
+        pixels = rng.uniform(-20, 60, (2, 4))
+        pixels[rng.integers(2), rng.integers(4)] = far
+        camera, planes = rng.uniform(-1, 1, ROW), rng.uniform(-1, 1, (4, 4))  # faces look anywhere
+        fill_silhouette(pixels, planes, mesh, camera, image, np.zeros(4, bool), np.zeros(len(mesh.edges), np.int64))
+        fill_triangles(np.ascontiguousarray(pixels.T), faces, 1, image)
         guarded[10:30, 10:50] = 7
         assert (guarded == 7).all()
