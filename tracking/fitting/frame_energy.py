@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg.blas import ssyrk
 
 from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
@@ -317,8 +316,8 @@ class FrameEnergy:
         jacobian, weighted, residuals = self._data_rows(level, packed, pose, scale)
         system = System.empty(len(self.cage_rig.quads), self.prior.latent_dim)
         size = jacobian.shape[1]
-        # One triangle is summed, half the work of a whole product.
-        _mirror(ssyrk(1.0, jacobian.T), system.hessian)
+        # Of a matrix with itself one triangle is summed, half the work of another product.
+        system.hessian[:size, :size] = jacobian.T @ jacobian
         system.gradient[:size] = jacobian.T @ weighted.astype(np.float32)
         return system, residuals
 
@@ -429,14 +428,6 @@ def _roots(
         wide = 0.5 * (spread[first] + spread[second])
         roots[n] = np.sqrt(weights[n] / (sigma * sigma + wide * wide)) / (1.0 + relative * relative)
     return roots
-
-
-@compiled
-def _mirror(half: Singles, whole: Floats) -> None:
-    """Write a symmetric matrix (n, n) of which the upper triangle is given into the corner of a larger one."""
-    for i in range(len(half)):
-        for j in range(i + 1):
-            whole[i, j] = whole[j, i] = half[j, i]
 
 
 def _rms(residuals: Floats) -> float:
