@@ -6,10 +6,10 @@ __all__ = ["GROUPS", "OUTLINES", "needed"]
 
 OUTLINES = "outlines"
 """The group that shows silhouettes and hulls alone."""
-#: The sections of each group; images are decoded once for the sections of one group.
+#: The sections of each group, which are begun in the order of their names: those that show the same images not at once.
 GROUPS: dict[str, tuple[str, ...]] = {
     OUTLINES: ("silhouettes",),
-    "images": ("surface", "tracking"),
+    "surfaces": ("surface", "tracking"),
     "plots": ("truth", "quality", "angles", "modes", "gait", "cameras"),
     "strip": ("head", "explorer"),
 }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibration.cameras.camera import Camera
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
+from calibration.foundation.once import once
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.result import Hull
 from capture.hull.store import read_hull
@@ -20,7 +21,7 @@ from capture.recordings.masks import read_masks
 from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
 
-__all__ = ["contact_sheet", "data_uri", "draw_outline", "overlay", "shaded", "stick_figure"]
+__all__ = ["contact_sheet", "data_uri", "draw_outline", "overlay", "shaded", "share_images", "stick_figure"]
 
 SILHOUETTE, HULL, TEMPLATE = (80, 200, 80), (200, 160, 60), (60, 160, 255)
 REDRAWN, TAKEN_OFF, ADDED = (255, 255, 255), (60, 60, 230), (230, 120, 40)
@@ -29,6 +30,7 @@ BONES = ((255, 255, 255), (0, 140, 255), (40, 40, 225))
 """Colour of a bone by the trust of its worse end, BGR: white, orange, red."""
 TILE_WIDTH = 320
 _reader = ImageReader()
+_decoded_kept: dict[tuple[Path, int], Bytes | None] = {}
 _KEPT = 32
 """Images that are kept: those of one sheet."""
 _PAPER = 250
@@ -62,13 +64,24 @@ def _of_film(source: Path, at: int) -> Bytes | None:
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR))
 
 
-@lru_cache(maxsize=_KEPT)
+def share_images(findings: Findings, cameras: Sequence[str], frame: int) -> None:
+    """Let groups of sections that show the same frame decode it once, whichever worker makes them."""
+    light = {one.name: one for one in findings.recording.footage if one.kind == "light"}
+    wanted = [(light[name].source, frame + round(light[name].offset_frames)) for name in cameras if name in light]
+    images = once(f"images of frame {frame}", lambda: [_decoded(*one) for one in wanted])
+    _decoded_kept.update(zip(wanted, images, strict=True))
+
+
 def _decoded(source: Path, at: int) -> Bytes | None:
     """Return an image of a video or a folder, read-only; the same one is drawn over several times."""
-    image = _reader.read(source, at)
-    if image is None:
-        return None
-    return _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
+    if (source, at) not in _decoded_kept:
+        image = _reader.read(source, at)
+        if image is not None:
+            image = _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
+        while len(_decoded_kept) >= _KEPT:
+            _decoded_kept.pop(next(iter(_decoded_kept)))
+        _decoded_kept[source, at] = image
+    return _decoded_kept[source, at]
 
 
 def _lit(image: Bytes) -> Bytes:

@@ -15,7 +15,7 @@ from skeleton.analysis.scoring import JointScores, score_joints
 from vivarig.evaluation.scores import cage_estimate, common_joints, load_estimate, load_truth
 from vivarig.report.motion import MotionCurves, motion_curves
 from vivarig.report.page import Page
-from vivarig.report.pictures import contact_sheet, data_uri
+from vivarig.report.pictures import contact_sheet, data_uri, share_images
 from vivarig.report.plots import angle_plot, quality_plot, rig_picture, score_plot
 from vivarig.results.camera_check import CameraVerdict, judge_cameras_once
 from vivarig.results.findings import Findings, TrackFindings
@@ -164,6 +164,7 @@ def surface_section(page: Page, shown: Shown) -> dict[str, object]:
         f"({_trust_words(findings, middle)}): orange the tracked surface; bones are white where trusted, "
         "orange where doubtful, red where lost."
     )
+    share_images(findings, _cameras(findings), middle)
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "surface"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with the tracked surface")
     return {}
@@ -174,6 +175,7 @@ def tracking_section(page: Page, shown: Shown) -> dict[str, object]:
     if findings.track is None:
         return {}
     middle = findings.frames // 2
+    share_images(findings, _cameras(findings), middle)
     sheet = contact_sheet(findings, _cameras(findings), [middle], ("template", "skeleton"), near=True)
     page.picture(data_uri(sheet), f"all cameras at frame {middle} with template outline and skeleton")
     _outlines_told(page, findings)
@@ -287,6 +289,8 @@ def silhouette_section(page: Page, shown: Shown) -> dict[str, object]:
     page.note("Around the subject. Green: silhouette. Blue: outline of the visual hull.")
     filmed = np.flatnonzero(_has_images(findings))
     frames = sorted({int(filmed[0]), int(filmed[len(filmed) // 2]), int(filmed[-1])}) if len(filmed) else [0]
+    if findings.frames // 2 in frames:
+        share_images(findings, findings.silhouettes.names, findings.frames // 2)
     sheet = contact_sheet(findings, findings.silhouettes.names, frames, ("silhouette", "hull"), near=True)
     page.picture(data_uri(sheet), "silhouettes and hulls")
     rows = []

@@ -198,4 +198,4 @@ def test_sections_of_the_report_are_made_when_what_they_show_is_there_and_before
     assert all(nodes[key].needs == ({hull} if key[2] == OUTLINES else {hull, skeleton}) for key in sections)
     assert sections < nodes["report", "join", ""].needs
     order = order_of(list(nodes.values()))
-    assert order[0] == skeleton and order[order.index(hull) + 1] == ("report", "sections", "images")
+    assert order[0] == skeleton and order[order.index(hull) + 1] == ("report", "sections", OUTLINES)

@@ -70,6 +70,7 @@ def test_sections_made_ahead_are_put_together_to_the_same_page(recording: Path, 
         for group in GROUPS:
             build_ahead(load_recording(recording), group)
         assert {name.removeprefix("section ") for name in kept if name.startswith("section ")} == set(every)
+        assert len(kept["images of frame 1"]) == 3, "the frame that several groups show is decoded by the first of them"
         build_report(load_recording(recording), tmp_path / "put_together.html")
         assert (tmp_path / "put_together.html").read_bytes() == (tmp_path / "whole.html").read_bytes()
         kept["section silhouettes"][0].parts.append("taken from what was kept")
