@@ -85,10 +85,8 @@ class PlateModel:
 
     def measuring(self, image: Bytes, gain: Floats) -> Evidence:
         """Return the evidence of an image under the given light (C,), to be measured; of several looks it is."""
-        frame, rule = (
-            matched_channels(image, self.background),
-            ShadeRule(self.shadow_floor, self.highlight, self.hue_limit),
-        )
+        frame = matched_channels(image, self.background)
+        rule = ShadeRule(self.shadow_floor, self.highlight, self.hue_limit)
         if self.states:
             return nearest_look(frame, (self.background, *self.states), gain, rule, self.rank)
         return Evidence.of(frame, self.background, gain, rule)
