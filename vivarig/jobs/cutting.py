@@ -35,12 +35,13 @@ def cut(whole: Span, length: int = LENGTH) -> tuple[Span, ...]:
 
 
 def cut_finer(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Cut parts into a few pieces each.
+    """Cut parts into a few pieces each, the last one into twice as many: who is done early waits for half a piece.
 
-    >>> [len(piece) for piece in cut_finer((Span(0, 160),))]
-    [40, 40, 40, 40]
+    >>> [len(piece) for piece in cut_finer((Span(0, 160), Span(160, 320)))]
+    [40, 40, 40, 40, 20, 20, 20, 20, 20, 20, 20, 20]
     """
-    return tuple(piece for span in spans for piece in cut(span, -(-len(span) // _FINER)))
+    few = [_FINER] * (len(spans) - 1) + [2 * _FINER]
+    return tuple(piece for span, n in zip(spans, few, strict=True) for piece in cut(span, -(-len(span) // n)))
 
 
 def spread(span: Span, count: int) -> list[int]:
