@@ -1,0 +1,165 @@
+"""The edge of a silhouette before a screen: where half of a pixel is the subject.
+
+A pixel of the rim is a mixture of the screen and of the subject's own colour there. That colour is found by climbing:
+from the pixel to where, not far off, more of the same contrast to the screen is seen, and on until it does not rise
+any more. So it is each part's own, however many colours the subject has, and a rim that moves or a codec blurred is
+climbed as far as it goes. (`capture.silhouettes.edges.half_way` takes one mean of what lies two pixels deep.)
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from calibration.foundation.arrays import Bools, Bytes, Ints, Singles
+from calibration.foundation.compiled import compiled
+from capture.mask_boxes import box_of
+
+__all__ = ["keyed_edge"]
+
+#: One step of the climb, px: across a pixel, so that noise does not stop it.
+_STEP_PX = 2
+#: What rises by less than this many standard deviations is as high as it was.
+_RISE = 2.0
+#: Cosine of the angle up to which two contrasts are of one mixture: 45 degrees; a codec blurs colour more than light.
+_ALIKE = 0.70710678
+#: Light, and two axes of colour, of blue, green and red (ITU-R BT.601), as codecs keep them.
+_LIGHT_AND_COLOUR = np.array([[0.114, 0.587, 0.299], [0.5, -0.3313, -0.1687], [-0.0813, -0.4187, 0.5]], np.float32)
+#: Pixels by which a silhouette may be too small: where the key sees only what is quite unlike the screen.
+_GROWN_PX = 2
+
+
+def keyed_edge(mask: Bools, image: Bytes, screen: Singles, sigma: float) -> Bools:
+    """Return a silhouette (H, W) with its edge at half of the subject.
+
+    What is thin is thinned to a line at most, and stays in one piece.
+
+    Args:
+        mask: a silhouette.
+        image: (H, W, 3) in which it was found.
+        screen: (H, W, 3) what would be seen without the subject.
+        sigma: noise, grey levels.
+    """
+    x, y, w, h = box_of(mask)
+    if w == 0:
+        return mask
+    room = _GROWN_PX + 2
+    here = (slice(max(0, y - room), y + h + room), slice(max(0, x - room), x + w + room))
+    contrast = cv2.transform(image[here].astype(np.float32) - screen[here], _LIGHT_AND_COLOUR)
+    size = np.sqrt((contrast * contrast).sum(axis=2))
+    some = mask[here].view(np.uint8).copy()
+    _grow(some, contrast, size, np.float32(_RISE * sigma))
+    _peel(some, contrast, size, np.float32(_RISE * sigma))
+    out = mask.copy()
+    out[here] = some.view(np.bool_)
+    return out
+
+
+@compiled
+def _alike(contrast: Singles, place: tuple[int, int], other: tuple[int, int], noise: np.float32) -> bool:
+    """Return whether a pixel may be a mixture of another one and the screen: told by light and colour, each by itself.
+
+    A codec blurs colour more than light, so shares of the two need not be the same.
+    """
+    light, first, second = contrast[place]
+    whole, third, fourth = contrast[other]
+    if light * whole < np.float32(0.0) and abs(light) > noise:
+        return False
+    own = np.sqrt(first * first + second * second)
+    alike = first * third + second * fourth
+    return own <= noise or alike >= np.float32(_ALIKE) * own * np.sqrt(third * third + fourth * fourth)
+
+
+@compiled
+def _summit(contrast: Singles, size: Singles, place: tuple[int, int], rise: np.float32) -> tuple[int, int]:
+    """Return where the climb from a pixel ends."""
+    height, width = size.shape
+    y, x = place
+    while True:
+        highest, top, left = size[y, x] + rise, y, x
+        for v in range(max(0, y - _STEP_PX), min(height, y + _STEP_PX + 1)):
+            for u in range(max(0, x - _STEP_PX), min(width, x + _STEP_PX + 1)):
+                if size[v, u] > highest and _alike(contrast, place, (v, u), rise):
+                    highest, top, left = size[v, u], v, u
+        if top == y and left == x:
+            return y, x
+        y, x = top, left
+
+
+@compiled
+def _share(contrast: Singles, place: tuple[int, int], summit: tuple[int, int], rise: np.float32) -> np.float32:
+    """Return how much of a pixel is what another one is, by its light or by its colour, whichever says more."""
+    light, first, second = contrast[place]
+    whole, third, fourth = contrast[summit]
+    colour = third * third + fourth * fourth
+    most = np.float32(0.0)
+    if abs(whole) > np.float32(2.0) * rise:
+        most = max(most, light / whole)
+    if colour > (np.float32(2.0) * rise) ** 2:
+        most = max(most, (first * third + second * fourth) / colour)
+    return most
+
+
+@compiled
+def _grow(mask: Bytes, contrast: Singles, size: Singles, rise: np.float32) -> None:
+    """Add pixels beside a mask of which half or more is what is in it, in place."""
+    height, width = mask.shape
+    for _ in range(_GROWN_PX):
+        before = mask.copy()
+        for y in range(height):
+            for x in range(width):
+                if before[y, x] == 0 and _beside(before, y, x, 1):
+                    summit = _summit(contrast, size, (y, x), rise)
+                    if before[summit] == 1 and _share(contrast, (y, x), summit, rise) >= np.float32(0.5):
+                        mask[y, x] = 1
+
+
+@compiled
+def _beside(mask: Bytes, y: int, x: int, value: int) -> bool:
+    """Return whether one of a pixel's four neighbours has a value; none lies beyond the picture."""
+    height, width = mask.shape
+    return bool(
+        (y > 0 and mask[y - 1, x] == value)
+        or (y < height - 1 and mask[y + 1, x] == value)
+        or (x > 0 and mask[y, x - 1] == value)
+        or (x < width - 1 and mask[y, x + 1] == value)
+    )
+
+
+@compiled
+def _peel(mask: Bytes, contrast: Singles, size: Singles, rise: np.float32) -> None:
+    """Take the pixels out of a mask of which less than half is the subject, from its rim inwards, in place.
+
+    Of these the weakest go first, and none on which the mask hangs together.
+    """
+    height, width = mask.shape
+    known = np.zeros((height, width), np.bool_)
+    while True:
+        asked = _rim_of(mask, known)
+        shares = np.empty(len(asked), np.float32)
+        for n in range(len(asked)):
+            y, x = asked[n] // width, asked[n] % width
+            shares[n] = _share(contrast, (y, x), _summit(contrast, size, (y, x), rise), rise)
+        lost = 0
+        for n in range(len(asked)):
+            y, x = asked[n] // width, asked[n] % width
+            if shares[n] >= np.float32(0.5):
+                known[y, x] = True
+            else:
+                mask[y, x] = 0
+                lost += 1
+        if lost == 0:
+            return
+
+
+@compiled
+def _rim_of(mask: Bytes, known: Bools) -> Ints:
+    """Return the pixels of a mask that have one of none beside them, without those that are known."""
+    height, width = mask.shape
+    out, count = np.empty(mask.size, np.int64), 0
+    for y in range(height):
+        for x in range(width):
+            if mask[y, x] == 1 and not known[y, x] and _beside(mask, y, x, 0):
+                out[count] = y * width + x
+                count += 1
+    return out[:count]
