@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -12,17 +12,19 @@ from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from capture.backgrounds.background import SCALE
 
-__all__ = ["ChromaModel", "ThresholdModel", "key_colour"]
+__all__ = ["AROUND_PX", "ChromaModel", "ThresholdModel", "key_colour"]
 
 #: Evidence that is just weak, standard deviations: the default of `capture.silhouettes.cleanup.Cleaning`.
 _WEAK = 4.0
+#: Darkest ratio taken for a shadow on the screen.
+_DARKEST = 0.42
 #: Least spread of the screen's colour, grey levels: what a codec rounds away.
 _LEAST_SPREAD = 2.0
 #: The screen's light is looked at in about this many rows.
 _ROWS = 120
-#: The screen around a silhouette is looked at off its blurred rim, first near by, then farther, px.
+#: The screen around a silhouette is looked at off its blurred rim, near by where there is enough of it, or farther, px.
 _OFF_RIM_PX = 2
-_AROUND_PX = (8, 32)
+_NEAR_PX, AROUND_PX = 8, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class ChromaModel:
     colour: Floats
     light: Singles
     sigma: float
-    shadow_floor: float = 0.42
+    shadow_floor: float = _DARKEST
 
     def evidence(self, image: Bytes) -> Bytes:
         """Return (H, W) the distance from the screen's colour in units of 1 / `SCALE` standard deviations."""
@@ -50,6 +52,10 @@ class ChromaModel:
         out = np.empty(image.shape[:2], np.uint8)
         _fill_evidence(image, self.light, self.colour.astype(np.float32), (self.sigma, self.shadow_floor), out)
         return out
+
+    def within(self, window: tuple[slice, slice]) -> ChromaModel:
+        """Return the same for a part (rows, columns) of the images."""
+        return replace(self, light=self.light[window])
 
     def screen_around(self, image: Bytes, mask: Bools, evidence: Bytes) -> Singles:
         """Return (H, W, 3) what the screen shows around a silhouette, its shades included, and so behind its rim.
@@ -64,7 +70,7 @@ class ChromaModel:
         colour = self.colour.astype(np.float32)
         lit = image @ colour
         screen = self.light[:, :, None] * colour
-        for reach in reversed(_AROUND_PX):
+        for reach in (AROUND_PX, _NEAR_PX):
             mean, _ = _mean_around(lit * free, free, reach)
             # A rim that is blurred more than that is a dark subject's where it is darker than the rest.
             clear = free * (lit >= mean)
@@ -102,8 +108,8 @@ def _fill_evidence(image: Bytes, light: Singles, colour: Singles, limits: tuple[
             out[y, x] = np.uint8(min(most, np.sqrt(b * b + g * g + r * r + dark * dark) * unit))
 
 
-def key_colour(images: Bytes, shadow_floor: float = 0.42) -> ChromaModel:
-    """Find the screen: the commonest colour of images (H, W, 3) or (n, H, W, 3) of a camera, its light and its spread."""
+def key_colour(images: Bytes, shadow_floor: float = _DARKEST) -> ChromaModel:
+    """Find the screen in images (H, W, 3) or (n, H, W, 3) of a camera: the commonest colour, its light and spread."""
     _need_colour(images)
     stack = images if images.ndim == 4 else images[None]
     height, width = stack.shape[1:3]
@@ -117,7 +123,7 @@ def key_colour(images: Bytes, shadow_floor: float = 0.42) -> ChromaModel:
         along = shown @ colour
         away = np.linalg.norm(shown - along[..., None] * colour, axis=-1)
         # What is as dark as no shade is may be a dark subject, which has the hue of nothing.
-        screen = (away < _WEAK * sigma) & (along > shadow_floor * np.median(commonest @ colour))
+        screen = (away < _WEAK * sigma) & (along > _DARKEST * np.median(commonest @ colour))
     light = _filled_in(np.where(screen, along, np.float32(np.nan)))
     light = cv2.resize(light, (width, height), interpolation=cv2.INTER_LINEAR)
     return ChromaModel(colour.astype(float), light, sigma, shadow_floor)

@@ -11,16 +11,16 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Bytes, Ints, Singles
+from calibration.foundation.arrays import Bools, Bytes, Singles
 from calibration.foundation.compiled import compiled
 from capture.mask_boxes import box_of
 
 __all__ = ["keyed_edge"]
 
-#: One step of the climb, px: across a pixel, so that noise does not stop it.
-_STEP_PX = 2
-#: What rises by less than this many standard deviations is as high as it was.
-_RISE = 2.0
+#: One step of the climb, px: over several pixels a slow rise stands out from noise.
+_STEP_PX = 3
+#: Light and colour that a pixel and its summit are told by, standard deviations of the noise.
+_TOLD, _TOLD_WELL = 2.0, 4.0
 #: Cosine of the angle up to which two contrasts are of one mixture: 45 degrees; a codec blurs colour more than light.
 _ALIKE = 0.70710678
 #: Light, and two axes of colour, of blue, green and red (ITU-R BT.601), as codecs keep them.
@@ -30,9 +30,7 @@ _GROWN_PX = 2
 
 
 def keyed_edge(mask: Bools, image: Bytes, screen: Singles, sigma: float) -> Bools:
-    """Return a silhouette (H, W) with its edge at half of the subject.
-
-    What is thin is thinned to a line at most, and stays in one piece.
+    """Return a silhouette (H, W) with its edge at half of the subject; it may fall into pieces where that is faint.
 
     Args:
         mask: a silhouette.
@@ -48,38 +46,39 @@ def keyed_edge(mask: Bools, image: Bytes, screen: Singles, sigma: float) -> Bool
     contrast = cv2.transform(image[here].astype(np.float32) - screen[here], _LIGHT_AND_COLOUR)
     size = np.sqrt((contrast * contrast).sum(axis=2))
     some = mask[here].view(np.uint8).copy()
-    _grow(some, contrast, size, np.float32(_RISE * sigma))
-    _peel(some, contrast, size, np.float32(_RISE * sigma))
+    _grow(some, contrast, size, np.float32(sigma))
+    _peel(some, contrast, size, np.float32(sigma))
     out = mask.copy()
     out[here] = some.view(np.bool_)
     return out
 
 
 @compiled
-def _alike(contrast: Singles, place: tuple[int, int], other: tuple[int, int], noise: np.float32) -> bool:
+def _alike(contrast: Singles, place: tuple[int, int], other: tuple[int, int], sigma: np.float32) -> bool:
     """Return whether a pixel may be a mixture of another one and the screen: told by light and colour, each by itself.
 
     A codec blurs colour more than light, so shares of the two need not be the same.
     """
+    noise = np.float32(_TOLD) * sigma
     light, first, second = contrast[place]
     whole, third, fourth = contrast[other]
     if light * whole < np.float32(0.0) and abs(light) > noise:
         return False
     own = np.sqrt(first * first + second * second)
     alike = first * third + second * fourth
-    return own <= noise or alike >= np.float32(_ALIKE) * own * np.sqrt(third * third + fourth * fourth)
+    return bool(own <= noise or alike >= np.float32(_ALIKE) * own * np.sqrt(third * third + fourth * fourth))
 
 
 @compiled
-def _summit(contrast: Singles, size: Singles, place: tuple[int, int], rise: np.float32) -> tuple[int, int]:
+def _summit(contrast: Singles, size: Singles, place: tuple[int, int], sigma: np.float32) -> tuple[int, int]:
     """Return where the climb from a pixel ends."""
     height, width = size.shape
     y, x = place
     while True:
-        highest, top, left = size[y, x] + rise, y, x
+        highest, top, left = size[y, x] + sigma, y, x
         for v in range(max(0, y - _STEP_PX), min(height, y + _STEP_PX + 1)):
             for u in range(max(0, x - _STEP_PX), min(width, x + _STEP_PX + 1)):
-                if size[v, u] > highest and _alike(contrast, place, (v, u), rise):
+                if size[v, u] > highest and _alike(contrast, place, (v, u), sigma):
                     highest, top, left = size[v, u], v, u
         if top == y and left == x:
             return y, x
@@ -87,21 +86,23 @@ def _summit(contrast: Singles, size: Singles, place: tuple[int, int], rise: np.f
 
 
 @compiled
-def _share(contrast: Singles, place: tuple[int, int], summit: tuple[int, int], rise: np.float32) -> np.float32:
-    """Return how much of a pixel is what another one is, by its light or by its colour, whichever says more."""
+def _share(contrast: Singles, place: tuple[int, int], summit: tuple[int, int], sigma: np.float32) -> np.float32:
+    """Return how much of a pixel is what another one is, by its light or by its colour, whichever says more.
+
+    A codec leaves a thin part its light, and takes colour from it.
+    """
     light, first, second = contrast[place]
     whole, third, fourth = contrast[summit]
-    colour = third * third + fourth * fourth
-    most = np.float32(0.0)
-    if abs(whole) > np.float32(2.0) * rise:
-        most = max(most, light / whole)
-    if colour > (np.float32(2.0) * rise) ** 2:
-        most = max(most, (first * third + second * fourth) / colour)
-    return most
+    least, colour, share = np.float32(_TOLD_WELL) * sigma, third * third + fourth * fourth, np.float32(0.0)
+    if abs(whole) > least:
+        share = max(share, light / whole)
+    if colour > least * least:
+        share = max(share, (first * third + second * fourth) / colour)
+    return share
 
 
 @compiled
-def _grow(mask: Bytes, contrast: Singles, size: Singles, rise: np.float32) -> None:
+def _grow(mask: Bytes, contrast: Singles, size: Singles, sigma: np.float32) -> None:
     """Add pixels beside a mask of which half or more is what is in it, in place."""
     height, width = mask.shape
     for _ in range(_GROWN_PX):
@@ -109,8 +110,8 @@ def _grow(mask: Bytes, contrast: Singles, size: Singles, rise: np.float32) -> No
         for y in range(height):
             for x in range(width):
                 if before[y, x] == 0 and _beside(before, y, x, 1):
-                    summit = _summit(contrast, size, (y, x), rise)
-                    if before[summit] == 1 and _share(contrast, (y, x), summit, rise) >= np.float32(0.5):
+                    summit = _summit(contrast, size, (y, x), sigma)
+                    if before[summit] == 1 and _share(contrast, (y, x), summit, sigma) >= np.float32(0.5):
                         mask[y, x] = 1
 
 
@@ -127,39 +128,25 @@ def _beside(mask: Bytes, y: int, x: int, value: int) -> bool:
 
 
 @compiled
-def _peel(mask: Bytes, contrast: Singles, size: Singles, rise: np.float32) -> None:
-    """Take the pixels out of a mask of which less than half is the subject, from its rim inwards, in place.
-
-    Of these the weakest go first, and none on which the mask hangs together.
-    """
+def _peel(mask: Bytes, contrast: Singles, size: Singles, sigma: np.float32) -> None:
+    """Take the pixels out of a mask of which less than half is the subject, from its rim inwards, in place."""
     height, width = mask.shape
-    known = np.zeros((height, width), np.bool_)
-    while True:
-        asked = _rim_of(mask, known)
-        shares = np.empty(len(asked), np.float32)
-        for n in range(len(asked)):
-            y, x = asked[n] // width, asked[n] % width
-            shares[n] = _share(contrast, (y, x), _summit(contrast, size, (y, x), rise), rise)
-        lost = 0
-        for n in range(len(asked)):
-            y, x = asked[n] // width, asked[n] % width
-            if shares[n] >= np.float32(0.5):
-                known[y, x] = True
-            else:
-                mask[y, x] = 0
-                lost += 1
-        if lost == 0:
-            return
-
-
-@compiled
-def _rim_of(mask: Bytes, known: Bools) -> Ints:
-    """Return the pixels of a mask that have one of none beside them, without those that are known."""
-    height, width = mask.shape
-    out, count = np.empty(mask.size, np.int64), 0
+    asked = np.zeros((height, width), np.bool_)
+    waiting, count = np.empty(mask.size, np.int64), 0
     for y in range(height):
         for x in range(width):
-            if mask[y, x] == 1 and not known[y, x] and _beside(mask, y, x, 0):
-                out[count] = y * width + x
+            if mask[y, x] == 1 and _beside(mask, y, x, 0):
+                asked[y, x] = True
+                waiting[count] = y * width + x
                 count += 1
-    return out[:count]
+    while count > 0:
+        count -= 1
+        y, x = waiting[count] // width, waiting[count] % width
+        if _share(contrast, (y, x), _summit(contrast, size, (y, x), sigma), sigma) >= np.float32(0.5):
+            continue
+        mask[y, x] = 0
+        for v, u in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
+            if 0 <= v < height and 0 <= u < width and mask[v, u] == 1 and not asked[v, u]:
+                asked[v, u] = True
+                waiting[count] = v * width + u
+                count += 1
