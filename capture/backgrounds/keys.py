@@ -20,6 +20,8 @@ _WEAK = 4.0
 _DARKEST = 0.42
 #: Least spread of the screen's colour, grey levels: what a codec rounds away.
 _LEAST_SPREAD = 2.0
+#: Hues are counted in steps of this angle of the plane of chroma (Lab), three at a time.
+_HUE_DEG = 4.0
 #: The screen's light is looked at in about this many rows.
 _ROWS = 120
 #: The screen around a silhouette is looked at off its blurred rim, near by where there is enough of it, or farther, px.
@@ -109,7 +111,7 @@ def _fill_evidence(image: Bytes, light: Singles, colour: Singles, limits: tuple[
 
 
 def key_colour(images: Bytes, shadow_floor: float = _DARKEST) -> ChromaModel:
-    """Find the screen in images (H, W, 3) or (n, H, W, 3) of a camera: the commonest colour, its light and spread."""
+    """Find the screen in images (H, W, 3) or (n, H, W, 3) of a camera: the commonest hue, its light and spread."""
     _need_colour(images)
     stack = images if images.ndim == 4 else images[None]
     height, width = stack.shape[1:3]
@@ -130,12 +132,15 @@ def key_colour(images: Bytes, shadow_floor: float = _DARKEST) -> ChromaModel:
 
 
 def _commonest(images: Bytes) -> Bools:
-    """Return (n, h, w) the pixels of the commonest chroma, in OpenCV's 8-bit Lab."""
-    lab = np.stack([cv2.cvtColor(image, cv2.COLOR_BGR2LAB)[:, :, 1:] for image in images]).astype(int)
-    first = int(np.bincount(lab[..., 0].ravel(), minlength=256).argmax())  # one channel at a time: the peak is compact
-    near = np.abs(lab[..., 0] - first) <= 8
-    second = int(np.bincount(lab[near][:, 1], minlength=256).argmax())
-    return np.asarray(near & (np.abs(lab[..., 1] - second) <= 8))
+    """Return (n, h, w) the vivid pixels of the commonest hue; grey has none, whatever its light."""
+    lab = np.stack([cv2.cvtColor(image, cv2.COLOR_BGR2LAB)[:, :, 1:] for image in images]).astype(np.float32) - 128
+    hue = np.floor(np.degrees(np.arctan2(lab[..., 1], lab[..., 0])) % 360 / _HUE_DEG).astype(int)
+    vivid = np.linalg.norm(lab, axis=-1)
+    votes = np.bincount(hue.ravel(), weights=vivid.ravel(), minlength=round(360 / _HUE_DEG))
+    bins = len(votes)
+    peak = int((votes + np.roll(votes, 1) + np.roll(votes, -1)).argmax())
+    near = (hue - peak + 1) % bins <= 2
+    return np.asarray(near & (vivid >= np.median(vivid[near])))
 
 
 def _colour_and_spread(pixels: Singles) -> tuple[Singles, float]:

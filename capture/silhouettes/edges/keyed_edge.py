@@ -23,6 +23,8 @@ _STEP_PX = 3
 _TOLD, _TOLD_WELL = 2.0, 4.0
 #: Cosine of the angle up to which two contrasts are of one mixture: 45 degrees; a codec blurs colour more than light.
 _ALIKE = 0.70710678
+#: What changes less behind a pixel than this share of what it rises before it is no slope.
+_PLAIN = 0.125
 #: Light, and two axes of colour, of blue, green and red (ITU-R BT.601), as codecs keep them.
 _LIGHT_AND_COLOUR = np.array([[0.114, 0.587, 0.299], [0.5, -0.3313, -0.1687], [-0.0813, -0.4187, 0.5]], np.float32)
 #: Pixels by which a silhouette may be too small: where the key sees only what is quite unlike the screen.
@@ -78,11 +80,21 @@ def _summit(contrast: Singles, size: Singles, place: tuple[int, int], sigma: np.
         highest, top, left = size[y, x] + sigma, y, x
         for v in range(max(0, y - _STEP_PX), min(height, y + _STEP_PX + 1)):
             for u in range(max(0, x - _STEP_PX), min(width, x + _STEP_PX + 1)):
-                if size[v, u] > highest and _alike(contrast, place, (v, u), sigma):
+                rises = size[v, u] > highest and _slopes(size, (y, x), (v, u), sigma)
+                if rises and _alike(contrast, place, (v, u), sigma):
                     highest, top, left = size[v, u], v, u
         if top == y and left == x:
             return y, x
         y, x = top, left
+
+
+@compiled
+def _slopes(size: Singles, place: tuple[int, int], other: tuple[int, int], sigma: np.float32) -> bool:
+    """Return whether it is no plain from which it rises to another pixel: a part of its own colour ends at one."""
+    (y, x), (v, u) = place, other
+    behind = size[min(max(2 * y - v, 0), size.shape[0] - 1), min(max(2 * x - u, 0), size.shape[1] - 1)]
+    least = max(np.float32(_TOLD) * sigma, np.float32(_PLAIN) * (size[v, u] - size[y, x]))
+    return bool(abs(behind - size[y, x]) > least)
 
 
 @compiled
