@@ -95,6 +95,13 @@ class Doubt:
         """Return the part of the window that is needed to judge what lies in a box (left, top, width, height) of it."""
         return _with_room(box, _AROUND_PX, self.plain.shape)
 
+    def lit(self, part: Window) -> Singles:
+        """Return (h, w, C) how many times as bright as the empty scene a part of the window is, by nine pixels each."""
+        (rows, columns), (top, left) = part, self.corner
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        corners = ((rows.start, columns.start), (top + rows.start, left + columns.start))
+        return _ratios(self.image, self.ground.centre, self.light.astype(np.float32), 1, shape, corners)
+
     def evident(self, mask: Bools) -> tuple[Bools, Bools]:
         """Return (h, w) what of a silhouette evidently differs from the background, and what else does, no shade."""
         more = self.beyond & ~mask

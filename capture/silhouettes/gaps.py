@@ -12,7 +12,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Ints
+from calibration.foundation.arrays import Bools, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.mask_runs import runs_of
 from capture.silhouettes.cleanup import Cleaning, holes_of
@@ -24,6 +24,10 @@ __all__ = ["without_gaps"]
 _NARROW = 0.07
 #: A hole is closed if this share of it lies in the others' hull, and if it differs from the ground in more than half.
 _COVERED, _DIFFERING = 0.9, 0.5
+#: A part is ground if light changes towards the ground by less than this share of the change towards the silhouette.
+_NEARER = 0.5
+#: Light on both sides of a rim is compared so many pixels apart, px.
+_ACROSS_PX = 3
 #: A bite has the silhouette along this share of its rim.
 _HELD = 0.55
 
@@ -46,7 +50,10 @@ def without_gaps(doubt: Doubt, mask: Bools, seen: Bools, inside: Bools) -> Bools
     between = _closing(found | body, radius) & ~_closing(body, radius)
     more = body | found | (between & inside & differs)
     out = mask.copy()
-    out[here] = _closed(body | _held(more, body), inside, differs)
+    regained = _held(more, body)
+    if regained.any():
+        regained = _unlike_the_ground(regained, body, doubt.lit(here))
+    out[here] = _closed(body | regained, inside, differs)
     return out
 
 
@@ -65,6 +72,38 @@ def _held(found: Bools, mask: Bools) -> Bools:
     runs = runs_of(new, diagonal=False)
     rim, own = _rims(new, mask, runs.table, len(runs.areas))
     return runs.drawn(own > _HELD * rim)
+
+
+def _unlike_the_ground(new: Bools, mask: Bools, lit: Singles) -> Bools:
+    """Return those parts beyond a mask (h, w) that are not lit (h, w, C) much more like the ground beside them."""
+    runs = runs_of(new, diagonal=False)
+    sides, change = _changes(new, mask, lit, runs.table, len(runs.areas))
+    # Mean changes, compared without a division: a part may be enclosed, or have no room around.
+    return runs.drawn(change[0] * sides[1] >= _NEARER * change[1] * sides[0])
+
+
+@compiled
+def _changes(new: Bools, mask: Bools, lit: Singles, table: Ints, parts: int) -> tuple[Ints, Floats]:
+    """Return (2, parts) how many sides of parts face the ground, and a mask; and how much the light changes there.
+
+    ``table``: (4, n) the parts' runs, as `Runs` has them.
+    """
+    height, width, channels = lit.shape
+    sides, change = np.zeros((2, parts), np.int64), np.zeros((2, parts))
+    for n in range(table.shape[1]):
+        y, first, last, part = table[0, n], table[1, n], table[2, n], table[3, n]
+        for x in range(first, last):
+            for dy, dx in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                v, u = y + _ACROSS_PX * dy, x + _ACROSS_PX * dx
+                if not (0 <= v < height and 0 <= u < width) or new[y + dy, x + dx] or new[v, u]:
+                    continue
+                which = int(mask[v, u])
+                if which != int(mask[y + dy, x + dx]):
+                    continue
+                sides[which, part] += 1
+                for c in range(channels):
+                    change[which, part] += abs(lit[y, x, c] - lit[v, u, c])
+    return sides, change
 
 
 @compiled

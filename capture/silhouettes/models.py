@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import cv2
 import numpy as np
 
 from calibration.foundation.arrays import Bools, Bytes, Floats
@@ -22,13 +23,15 @@ from capture.backgrounds.background import (
     steadied,
 )
 from capture.backgrounds.evidence import Evidence, Window
-from capture.backgrounds.keys import ThresholdModel, key_colour
+from capture.backgrounds.keys import AROUND_PX, ChromaModel, ThresholdModel, key_colour
 from capture.backgrounds.mixture import fit_mixture
+from capture.mask_boxes import box_of
 from capture.recordings.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, Holes, silhouette_and_holes, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
 from capture.silhouettes.doubts import Doubt, doubt_of
 from capture.silhouettes.edges.half_way import half_way_edge
+from capture.silhouettes.edges.keyed_edge import keyed_edge
 from capture.silhouettes.ground import uncovered_ground
 from capture.silhouettes.still import activity, still_parts
 
@@ -127,6 +130,8 @@ class CameraModel:
 
     def silhouette(self, image: Bytes) -> Bools:
         """Return the silhouette (H, W) in an image, and let a model that holds a state go on to the next."""
+        if isinstance(self.model, ChromaModel):
+            return _keyed(image, self.model, self.cleaning)
         known = self._known(image)
         if known is None:
             return silhouette_of(self.model.evidence(image), self.cleaning)
@@ -210,6 +215,23 @@ class CameraModel:
             inside = holes.runs.drawn(np.arange(len(holes.runs.areas)) == holes.part[n])
             if np.median(plain[inside[y : y + h, x : x + w]]) >= self.cleaning.high * SCALE:
                 mask |= inside
+
+
+def _keyed(image: Bytes, model: ChromaModel, cleaning: Cleaning) -> Bools:
+    """Return the silhouette (H, W) before a screen."""
+    evidence = model.evidence(image)
+    mask = silhouette_of(evidence, cleaning)
+    x, y, w, h = box_of(mask)
+    if w == 0:
+        return mask
+    here = (slice(max(0, y - AROUND_PX), y + h + AROUND_PX), slice(max(0, x - AROUND_PX), x + w + AROUND_PX))
+    picture, some, near = image[here], mask[here], evidence[here]
+    some = keyed_edge(some, picture, model.within(here).screen_around(picture, some, near), model.sigma)
+    # What a codec left beside the edge are specks now; pieces of a thin part lie a pixel or two apart.
+    joined = cv2.dilate(some.view(np.uint8), np.ones((3, 3), np.uint8)).view(np.bool_)
+    kept = silhouette_of(np.where(joined, np.maximum(near, np.uint8(cleaning.low * SCALE)), np.uint8(0)), cleaning)
+    mask[here] = some & kept
+    return mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +338,7 @@ def _evidence_model(
 ) -> EvidenceModel | SittingSubject:
     floor = _floor(options, grey)
     if name == "chroma":
-        return key_colour(samples[0] if samples.shape[3] == 3 else samples[0, :, :, 0])
+        return key_colour(samples, floor)
     if name in ("backlight", "bright"):
         return ThresholdModel(dark=name == "backlight")
     samples = steadied(samples)

@@ -6,11 +6,12 @@ import cv2
 import numpy as np
 
 from capture.backgrounds.background import Background
+from capture.mask_runs import runs_of
 from capture.silhouettes import Cleaning
 from capture.silhouettes.cleanup import fill_holes
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt, doubt_of
-from capture.silhouettes.gaps import _held, without_gaps
+from capture.silhouettes.gaps import _changes, _held, _unlike_the_ground, without_gaps
 from capture.silhouettes.judging import _CloseViews, _restore
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.views.confirmation import Floor
@@ -111,3 +112,26 @@ def test_the_rims_of_parts_are_those_of_an_image_of_labels() -> None:
         wanted = plainly_held(found, mask)
         assert 0 < np.count_nonzero(wanted) < np.count_nonzero(found & ~mask)
         np.testing.assert_array_equal(_held(found, mask), wanted)
+
+
+def test_shade_between_two_limbs_is_no_part_of_them_and_what_is_unlike_the_ground_is() -> None:
+    y, x = np.mgrid[:60, :100]
+    limbs = ((abs(y - 15) < 5) | (abs(y - 45) < 5)) & (x < 80)
+    gap = (abs(y - 30) < 11) & (x < 80)
+    for inner, outer, regained in ((0.6, 0.7, False), (1.2, 1.0, False), (0.4, 0.7, True), (0.6, 1.0, True)):
+        lit = np.where(limbs, 0.1, np.where(gap, inner, outer)).astype(np.float32)[:, :, None]
+        found = _unlike_the_ground(gap & ~limbs, limbs, lit)
+        np.testing.assert_array_equal(found, gap & ~limbs if regained else np.zeros_like(gap))
+    enclosed = (abs(y - 30) < 3) & (abs(x - 40) < 3)
+    lit = np.full((*gap.shape, 1), 0.7, np.float32)
+    assert _unlike_the_ground(enclosed, ~enclosed, lit).sum() == enclosed.sum()
+
+
+def test_the_light_changes_at_the_sides_of_a_part_as_it_is_made_to() -> None:
+    mask, new = np.zeros((30, 40), dtype=bool), np.zeros((30, 40), dtype=bool)
+    mask[:, :15], new[10:20, 15:25] = True, True
+    lit = np.where(mask, 0.2, np.where(new, 0.7, 1.0)).astype(np.float32)[:, :, None]
+    runs = runs_of(new, diagonal=False)
+    sides, change = _changes(new, mask, lit, runs.table, len(runs.areas))
+    np.testing.assert_array_equal(sides[:, 0], (30, 10))  # three open sides of ten pixels, and one held
+    np.testing.assert_allclose(change[:, 0], (30 * 0.3, 10 * 0.5), rtol=1e-5)
