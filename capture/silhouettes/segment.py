@@ -33,9 +33,8 @@ from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
 __all__ = ["SilhouetteReport", "count_frames", "learn_model", "learn_models", "segment_recording", "subjects_of"]
 
-#: Frames that are held at a time at most, and pixels of all their cameras. What a camera sees of them is still in the
-#: processor's cache when the views judge each other; with fewer frames a camera's model would not be.
-_CHUNK, _CHUNK_PX = 4, 40_000_000
+#: Frames that are held at a time at most, and pixels of all their cameras.
+_CHUNK, _CHUNK_PX = 16, 40_000_000
 Model = CameraModel | SittingModel | None
 
 
