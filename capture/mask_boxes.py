@@ -68,7 +68,7 @@ def _any(line: Bytes) -> bool:
     some = np.uint8(0)
     for x in range(len(line)):
         some |= line[x]
-    return some != 0
+    return bool(some != 0)
 
 
 def pixels_of(mask: Bools, *, without: Bools) -> Ints:

@@ -94,10 +94,10 @@ def _reached(found: Bytes, place: tuple[int, int, int, int], low: np.float32) ->
         first, last = max(first, found[y, left]), max(last, found[y, right - 1])
     height, width = found.shape
     return (
-        top > 0 and highest >= low,
-        bottom < height and lowest >= low,
-        left > 0 and first >= low,
-        right < width and last >= low,
+        bool(top > 0 and highest >= low),
+        bool(bottom < height and lowest >= low),
+        bool(left > 0 and first >= low),
+        bool(right < width and last >= low),
     )
 
 

@@ -331,7 +331,8 @@ def follow(
                     state[row, column] = _MET
                     depths[row, column] = last = depth
         level //= 2
-    return state == _MET
+    met: Bools = state == _MET
+    return met
 
 
 @compiled
