@@ -31,30 +31,44 @@ _NONE = np.zeros((0, 0), np.uint8)
 @compiled
 def _box(mask: Bytes, without: Bytes, place: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     top, bottom, left, right = place
-    columns = np.zeros(right - left, np.uint8)
-    line = np.empty(right - left, np.uint8)
-    first, last = -1, -1
-    for y in range(top, bottom):
-        row, some = mask[y, left:right], np.uint8(0)
-        if without.size > 0:
-            other = without[y, left:right]
-            for x in range(len(line)):
-                line[x] = row[x] & ~other[x]
-            row = line
-        for x in range(len(row)):
-            some |= row[x]
-        if some != 0:
-            first, last = y if first < 0 else first, y
-            for x in range(len(row)):
-                columns[x] |= row[x]
-    if first < 0:
+    line, columns = np.empty(right - left, np.uint8), np.zeros(right - left, np.uint8)
+    first, last = top, bottom - 1
+    while first <= last and not _any(_row(mask, without, first, place, line)):
+        first += 1
+    if first > last:
         return 0, 0, 0, 0
+    while not _any(_row(mask, without, last, place, line)):
+        last -= 1
+    for y in range(first, last + 1):
+        row = _row(mask, without, y, place, line)
+        for x in range(len(columns)):
+            columns[x] |= row[x]
     begin, end = 0, len(columns) - 1
     while columns[begin] == 0:
         begin += 1
     while columns[end] == 0:
         end -= 1
     return left + begin, first, end + 1 - begin, last + 1 - first
+
+
+@compiled
+def _row(mask: Bytes, without: Bytes, y: int, place: tuple[int, int, int, int], line: Bytes) -> Bytes:
+    """Return what counts of a row of the place: the mask's own, or what ``line`` is filled with."""
+    row = mask[y, place[2] : place[3]]
+    if without.size == 0:
+        return row
+    other = without[y, place[2] : place[3]]
+    for x in range(len(line)):
+        line[x] = row[x] & ~other[x]
+    return line
+
+
+@compiled
+def _any(line: Bytes) -> bool:
+    some = np.uint8(0)
+    for x in range(len(line)):
+        some |= line[x]
+    return bool(some != 0)
 
 
 def pixels_of(mask: Bools, *, without: Bools) -> Ints:

@@ -136,22 +136,29 @@ def _marks_are_gone(sums: Singles, side: int, cells: tuple[int, int, int, int]) 
     """Return (h, w) the cells whose shade lacks the marks of the ground, from one row and column to another."""
     rows, columns = sums.shape[:2]
     off, gone = np.zeros((rows, columns), np.bool_), np.zeros((rows, columns), np.bool_)
-    top, bottom, left, right = cells
+    (top, bottom, left, right), full = cells, _FULL * (3 * side) ** 2
     for y in range(max(0, top - 1), min(rows, bottom + 2)):
         for x in range(max(0, left - 1), min(columns, right + 2)):
             if sums[y, x, 0] == 0:
                 continue  # no shade: whatever it is, it does not count
-            count = now = ground = square = common = noise = np.float32(0.0)
-            for v in range(max(0, y - 1), min(rows, y + 2)):
-                for u in range(max(0, x - 1), min(columns, x + 2)):
-                    cell = sums[v, u]
-                    count, now, ground = count + cell[0], now + cell[1], ground + cell[2]
-                    square, common, noise = square + cell[3], common + cell[4], noise + cell[5]
+            around = sums[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2]
+            count = np.float32(0.0)
+            for v in range(around.shape[0]):
+                for u in range(around.shape[1]):
+                    count += around[v, u, 0]
+            if not count > full:  # with so little shade nothing else is asked
+                continue
+            now = ground = square = common = noise = np.float32(0.0)
+            for v in range(around.shape[0]):
+                for u in range(around.shape[1]):
+                    cell = around[v, u]
+                    now, ground, square = now + cell[1], ground + cell[2], square + cell[3]
+                    common, noise = common + cell[4], noise + cell[5]
             now, ground = now / count, ground / count
             marks = max(square / count - ground * ground, np.float32(0.0))
             common = common / count - now * ground
             darker = now / max(ground, np.float32(1.0))
-            if count > _FULL * (3 * side) ** 2 and darker * darker * marks > _CLEAR**2 * noise / count:
+            if darker * darker * marks > _CLEAR**2 * noise / count:
                 off[y, x] = common < _FOLLOWS * darker * marks
     for y in range(top, bottom + 1):
         for x in range(left, right + 1):

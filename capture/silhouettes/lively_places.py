@@ -76,13 +76,28 @@ def _grown(window: Window, found: Bytes, low: float) -> Window:
     """Return a rectangle of evidence (H, W) larger on the sides where something goes on."""
     rows, columns = window
     height, width = found.shape
-    up = rows.start > 0 and found[rows.start, columns].max() >= low
-    down = rows.stop < height and found[rows.stop - 1, columns].max() >= low
-    left = columns.start > 0 and found[rows, columns.start].max() >= low
-    right = columns.stop < width and found[rows, columns.stop - 1].max() >= low
+    up, down, left, right = _reached(found, (rows.start, rows.stop, columns.start, columns.stop), np.float32(low))
     return (
         slice(max(0, rows.start - up * _GROWS_PX), min(height, rows.stop + down * _GROWS_PX)),
         slice(max(0, columns.start - left * _GROWS_PX), min(width, columns.stop + right * _GROWS_PX)),
+    )
+
+
+@compiled
+def _reached(found: Bytes, place: tuple[int, int, int, int], low: np.float32) -> tuple[bool, bool, bool, bool]:
+    """Return whether evidence of ``low`` at least reaches the upper, lower, left and right side of a rectangle."""
+    top, bottom, left, right = place
+    highest, lowest, first, last = np.uint8(0), np.uint8(0), np.uint8(0), np.uint8(0)
+    for x in range(left, right):
+        highest, lowest = max(highest, found[top, x]), max(lowest, found[bottom - 1, x])
+    for y in range(top, bottom):
+        first, last = max(first, found[y, left]), max(last, found[y, right - 1])
+    height, width = found.shape
+    return (
+        bool(top > 0 and highest >= low),
+        bool(bottom < height and lowest >= low),
+        bool(left > 0 and first >= low),
+        bool(right < width and last >= low),
     )
 
 

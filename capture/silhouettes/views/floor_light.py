@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from calibration.cameras.camera_row import CENTRE
-from calibration.cameras.projection import project_point
+from calibration.cameras.projection import project_columns
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.silhouettes.views.following import LATTICE_PX, direction
@@ -28,8 +28,8 @@ _SAME, _AROUND_PX = 0.06, 2
 _STRIDE = 2
 #: Brightness that noise and black level make of no light.
 _DARK = np.float32(8.0)
-#: What the other views say of a pixel: it is lit as all of them have the floor behind it; as none of them has.
-_ALIKE, _OTHERWISE = 1, 2
+#: So large that numbers of doubled precision beside it are whole.
+_WHOLE = 1.5 * 2.0**52
 _SQUARE = np.ones((2 * _AROUND_PX + 1, 2 * _AROUND_PX + 1), np.uint8)
 
 
@@ -89,7 +89,7 @@ def lit_otherwise(
         frames: cameras of whole images, and where (x, y) in these each view begins.
         height: z of the floor, mm.
     """
-    return [told == _OTHERWISE for told in _told(asked, masks, pictures, frames, height)]
+    return _told(asked, masks, pictures, frames, height, alike=False)
 
 
 def lit_alike(
@@ -99,13 +99,22 @@ def lit_alike(
 
     Arguments as `lit_otherwise` has them.
     """
-    return [told == _ALIKE for told in _told(asked, masks, pictures, frames, height)]
+    return _told(asked, masks, pictures, frames, height, alike=True)
 
 
 def _told(
-    asked: Sequence[Bools], masks: Sequence[Bools], pictures: Sequence[Picture], frames: Sequence[Frame], height: float
-) -> list[Bytes]:
-    """Return (h, w) what the others say of the pixels asked of each view; 0 where they cannot tell."""
+    asked: Sequence[Bools],
+    masks: Sequence[Bools],
+    pictures: Sequence[Picture],
+    frames: Sequence[Frame],
+    height: float,
+    *,
+    alike: bool,
+) -> list[Bools]:
+    """Return which of the pixels asked (h, w) of each view are lit as all others have the floor, or as none has it.
+
+    ``alike``: which of the two is wanted.
+    """
     sizes = np.array([mask.shape for mask in masks], dtype=np.int64)
     views = _Windows(
         np.array([camera.packed() for camera, _ in frames]),
@@ -122,7 +131,7 @@ def _told(
         seen.append(_shown(pixels, own, lattice_of(camera), height, views, boxes))
     flat = [_flat(picture) for picture in pictures]
     lights = _lights(flat, boxes, np.ascontiguousarray(sizes[:, 1]))
-    return [_judged(one, *told, picture, lights) for one, told, picture in zip(asked, seen, flat, strict=True)]
+    return [_judged(one, *told, picture, lights, alike) for one, told, picture in zip(asked, seen, flat, strict=True)]
 
 
 def _flat(picture: Picture) -> Flat:
@@ -157,13 +166,28 @@ def _shown(asked: Bools, own: int, lattice: Floats, height: float, views: _Windo
     Those are numbered row by row, -1 where a view does not show the place, free of the subject. ``boxes`` (V, 4) grow
     to hold what is shown.
     """
+    pixels, points = _on_floor(asked, views.corners[own], views.rows[own, CENTRE], lattice, height)
+    points = np.ascontiguousarray(points)
+    shown, seen = np.empty((len(views.rows), pixels.shape[1]), np.int64), np.empty((2, pixels.shape[1]))
+    for view in range(len(views.rows)):
+        if view == own:
+            shown[view] = -1
+            continue
+        # All places in one view after the other: so several are projected by one instruction.
+        project_columns(views.rows[view], points, seen)
+        _free_pixels(views, view, seen, boxes[view], shown[view])
+    return pixels, shown
+
+
+@compiled
+def _on_floor(asked: Bools, corner: Ints, origin: Floats, lattice: Floats, height: float) -> tuple[Ints, Floats]:
+    """Return pixels (2, n) of every second row and column that are asked, and (3, n) where they see the floor."""
     count = 0
     for y in range(0, asked.shape[0], _STRIDE):
         for x in range(0, asked.shape[1], _STRIDE):
             count += asked[y, x]
-    pixels, shown = np.empty((2, count), np.int64), np.empty((len(views.rows), count), np.int64)
-    origin, towards, n = views.rows[own, CENTRE], np.empty(3), 0
-    top, left = views.corners[own]
+    pixels, points, towards, n = np.empty((2, count), np.int64), np.empty((3, count)), np.empty(3), 0
+    top, left = corner
     for y in range(0, asked.shape[0], _STRIDE):
         for x in range(0, asked.shape[1], _STRIDE):
             if not asked[y, x]:
@@ -173,28 +197,36 @@ def _shown(asked: Bools, own: int, lattice: Floats, height: float, views: _Windo
             if not (along > 0.0 and along < np.inf):
                 continue
             pixels[0, n], pixels[1, n] = y, x
-            for view in range(len(views.rows)):
-                shown[view, n] = -1
-                if view != own:
-                    a, b, c = origin[0] + along * towards[0], origin[1] + along * towards[1], height
-                    shown[view, n] = _free_pixel(views, view, project_point(views.rows[view], a, b, c), boxes[view])
+            points[0, n], points[1, n] = origin[0] + along * towards[0], origin[1] + along * towards[1]
+            points[2, n] = height
             n += 1
-    return pixels[:, :n], shown[:, :n]
+    return pixels[:, :n], points[:, :n]
 
 
 @compiled
-def _free_pixel(views: _Windows, view: int, seen: tuple[float, float], box: Ints) -> int:
-    """Return the pixel of a window at which a place is ``seen`` (x, y), else -1; the box grows to hold it."""
-    x, y = seen[0] - views.corners[view, 1], seen[1] - views.corners[view, 0]
-    height, width = views.sizes[view]
-    if not (x >= -0.5 and y >= -0.5 and x <= width - 0.5 and y <= height - 0.5):
-        return -1
-    row, column = int(np.rint(y)), int(np.rint(x))
-    if row >= height or column >= width or views.hidden[views.starts[view] + row * width + column] != 0:
-        return -1
-    box[0], box[1] = min(box[0], row), max(box[1], row + 1)
-    box[2], box[3] = min(box[2], column), max(box[3], column + 1)
-    return int(row * width + column)
+def _free_pixels(views: _Windows, view: int, seen: Floats, box: Ints, out: Ints) -> None:
+    """Fill the pixels of a window at which places are ``seen`` (2, n; x and y), else -1; the box grows to hold them."""
+    (top, left), (height, width) = views.corners[view], views.sizes[view]
+    hidden = views.hidden[views.starts[view] : views.starts[view] + height * width]
+    rows, columns = np.empty(len(out), np.int64), np.empty(len(out), np.int64)
+    for n in range(len(out)):  # without branches: this loop takes several places at a time
+        x, y = seen[0, n] - left, seen[1, n] - top
+        inside = (x >= -0.5) & (y >= -0.5) & (x <= width - 0.5) & (y <= height - 0.5)
+        # In numbers of this size nothing is left behind the point: they are rounded, to the even one of two as near.
+        row, column = int(((y if inside else 0.0) + _WHOLE) - _WHOLE), int(((x if inside else 0.0) + _WHOLE) - _WHOLE)
+        inside &= (row < height) & (column < width)
+        rows[n], columns[n] = row, column
+        out[n] = row * width + column if inside else -1
+    first, last, begin, end = box[0], box[1], box[2], box[3]
+    for n in range(len(out)):
+        if out[n] < 0:
+            continue
+        if hidden[out[n]] != 0:
+            out[n] = -1
+            continue
+        first, last = min(first, rows[n]), max(last, rows[n] + 1)
+        begin, end = min(begin, columns[n]), max(end, columns[n] + 1)
+    box[0], box[1], box[2], box[3] = first, last, begin, end
 
 
 @compiled
@@ -292,36 +324,55 @@ def _mirrored(place: int, side: int) -> int:
 
 
 @compiled
-def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights) -> Bytes:
-    """Return (h, w) what the floor that the others show says of the pixels asked, with the pixels beside."""
-    out, channels = np.zeros(asked.shape, np.uint8), len(picture[2])
-    own, gains = np.empty(channels, np.float32), _gains(picture[2], 3)
-    places = np.empty(len(shown), np.int64)
+def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights, alike: bool) -> Bools:
+    """Return (h, w) which of the pixels asked are lit as the floor that the others show, with the pixels beside.
+
+    As all of them show it (``alike``); or as none does, where two show it in the same light. Most are lit as it is: the
+    first view to say otherwise, or else so, settles a pixel.
+    """
+    out, channels = np.zeros(asked.shape, np.bool_), len(picture[2])
+    own, places = np.empty(channels, np.float32), np.empty(len(shown), np.int64)
     for n in range(pixels.shape[1]):
-        y, x, count, agree = pixels[0, n], pixels[1, n], 0, 0
+        y, x, count, holds = pixels[0, n], pixels[1, n], 0, True
         for view in range(len(shown)):
-            if shown[view, n] >= 0:
-                places[count] = _place_of(shown[view, n], view, lights, channels)
-                count += 1
-        if count == 0:
-            continue
-        _fill_ratios(picture, y, (x, x + 1), gains, own)
-        for k in range(count):
+            if shown[view, n] < 0:
+                continue
+            if count == 0:
+                for c in range(channels):
+                    own[c] = _ratio_at(picture, y, x, c)
+            places[count] = _place_of(shown[view, n], view, lights, channels)
             same = True
             for c in range(channels):
-                same &= (own[c] <= lights.high[places[k] + c]) & (lights.low[places[k] + c] <= own[c])
-            agree += same
-        if agree == count:
-            verdict = _ALIKE
-        elif agree == 0 and _known(places[:count], lights, channels):
-            verdict = _OTHERWISE
-        else:
+                same &= (own[c] <= lights.high[places[count] + c]) & (lights.low[places[count] + c] <= own[c])
+            count += 1
+            if same != alike:
+                holds = False
+                break
+        if count == 0 or not holds or not (alike or _known(places[:count], lights, channels)):
             continue
         for v in range(y, min(y + _STRIDE, asked.shape[0])):
             for u in range(x, min(x + _STRIDE, asked.shape[1])):
                 if asked[v, u]:
-                    out[v, u] = verdict
+                    out[v, u] = True
     return out
+
+
+@compiled
+def _ratio_at(picture: Flat, y: int, x: int, c: int) -> np.float32:
+    """Return what `_fill_ratios` has of one pixel and channel."""
+    images, grounds, light, (top, left) = picture
+    height, channels = images.shape[0], len(light)
+    width = images.shape[1] // channels
+    ninth, part, full = np.float32(1.0 / 9.0), np.float32(0.0), np.float32(0.0)
+    for dx in range(-1, 2):
+        column = _mirrored(x + dx, width)
+        now, then = np.float32(0.0), np.float32(0.0)
+        for dy in range(-1, 2):
+            row = _mirrored(y + dy, height)
+            now += np.float32(images[row, column * channels + c])
+            then += grounds[top + row, (left + column) * channels + c] * light[c]
+        part, full = part + now, full + then
+    return np.float32(part * ninth / max(full * ninth, _DARK))
 
 
 @compiled

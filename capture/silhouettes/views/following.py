@@ -46,6 +46,8 @@ LATTICE_PX = 16
 SURE = 0.95
 #: Views that are worked on together: as many numbers as a processor takes at a time.
 LANES = 8
+#: What is known of a line of sight; of several the bits of all.
+_MET, _MISSED = np.uint8(1), np.uint8(2)
 #: Numbers of a view.
 _NUMBERS = 36
 # Where they lie from the first on, the same number of all lanes side by side. They have no sign: the compiler then
@@ -205,14 +207,11 @@ def _judged(lanes: Floats, count: int, own: int, others: Others) -> float:
     """Return how many mm a point can move before it belongs to the others' hull, as `_met_at` says."""
     inside, outside, largest, second = 0, 0, -1.0, -1.0
     for view in range(count):
-        room = lanes[_first(view) + _AWAY]
-        if view == own or room < -1.0:
-            continue
+        # Without branches: which views see a point outside is as good as chance.
+        room = -2.0 if view == own else lanes[_first(view) + _AWAY]
         inside, outside = inside + (room == -1.0), outside + (room >= 0.0)
-        if room > largest:
-            largest, second = room, largest
-        elif room > second:
-            second = room
+        second = max(second, min(largest, room))
+        largest = max(largest, room)
     if outside <= others.tolerated:
         return -1.0 if inside >= others.needed else 0.0
     # Of the views that have it outside all but those tolerated must come inside. Nobody tolerates more than one.
@@ -296,30 +295,31 @@ def follow(
     ``together`` is `LANES`, kept from the compiler: it would write out each lane by itself.
     """
     height, width = asked.shape
-    top, left, spacing, level = where
-    met, (low, high) = np.zeros(asked.shape, np.bool_), within
-    # From which level on it is known whether a line meets the hull; and how far away, if it does.
-    known, depths = np.zeros(asked.shape, np.int8), np.empty(asked.shape, np.float32)
+    top, left, spacing, coarse = where
+    # Of each line whether it meets the hull, as far as that is known; and how far away, if it does.
+    state, depths, (low, high) = np.zeros(asked.shape, np.uint8), np.empty(asked.shape, np.float32), within
     last, d = -1.0, np.empty(3)
+    todo, open_ones = np.zeros(-(-width // 8) * 8, np.uint8), np.empty(width, np.int64)
     lanes, line, rows, shown = _lanes(views, origin), (origin, d), views.rows, (views.masks, views.away)
+    level = coarse
     while level >= 1:
+        finer = level < coarse
         for row in range(0, height, level):
+            _note_open(asked, state, row, level, finer, todo)
             # Those around a line that were followed before: every two of this level, a power of two, along both axes.
-            up, down = row - (row & level), row + (row & level)
-            for column in range(0, width, level):
-                if not asked[row, column] or known[row, column] > 0:
-                    continue
-                some, none, guess = False, False, last
+            up, down = row - (row & level), min(row + (row & level), height)
+            for n in range(_columns_of(todo, open_ones)):
+                column, some, none, guess = open_ones[n], False, False, last
                 for r in (up, down):
                     for c in (column - (column & level), column + (column & level)):
-                        if r < height and c < width and known[r, c] > level:
-                            some, none = some or met[r, c], none or not met[r, c]
-                            guess = depths[r, c] if met[r, c] else guess
-                known[row, column] = level
+                        if finer and r < height and c < width and state[r, c] != 0:
+                            some, none = some or state[r, c] == _MET, none or state[r, c] == _MISSED
+                            guess = depths[r, c] if state[r, c] == _MET else guess
                 if some != none:
-                    met[row, column] = some
+                    state[row, column] = _MET if some else _MISSED
                     depths[row, column] = guess
                     continue
+                state[row, column] = _MISSED
                 direction((top + row * spacing) / LATTICE_PX, (left + column * spacing) / LATTICE_PX, lattice, d)
                 near, far = _crossed(origin, d, low, high)
                 if not far < np.inf:  # a lens has no line there
@@ -328,10 +328,49 @@ def follow(
                 begin = guess if near < guess < far else 0.5 * (near + far)
                 depth = _met_at((near, far, begin), step, own, line, lanes, rows, shown, others, np.uintp(together))
                 if depth >= 0.0:
-                    met[row, column] = True
+                    state[row, column] = _MET
                     depths[row, column] = last = depth
         level //= 2
+    met: Bools = state == _MET
     return met
+
+
+@compiled
+def _note_open(asked: Bools, state: Bytes, row: int, level: int, finer: bool, todo: Bytes) -> None:
+    """Note which lines of a row are asked at a level and not known; ``finer``: there was a coarser level before.
+
+    At the finest level, where most lines are, those around which all that were followed before agree are settled here,
+    many at a time: nobody asks later how far away they meet the hull.
+    """
+    height, width = state.shape
+    own, wanted = state[row], asked[row]
+    if level > 1 or not finer:
+        for x in range(0, width, level):
+            todo[x] = np.uint8(wanted[x] & (own[x] == 0))
+        return
+    above, below = state[row - (row & 1)], state[row + 1 if row & 1 and row + 1 < height else row - (row & 1)]
+    line = np.zeros(width + 2, np.uint8)
+    for x in range(width):
+        line[x + 1] = above[x] | below[x]
+    for x in range(width):
+        around = line[x] | line[x + 2] if x & 1 else line[x + 1]
+        new, agree = wanted[x] & (own[x] == 0), (around == _MET) | (around == _MISSED)
+        own[x] |= around if new & agree else np.uint8(0)
+        todo[x] = np.uint8(new & ~agree)
+
+
+@compiled
+def _columns_of(todo: Bytes, out: Ints) -> int:
+    """Fill the columns of which something is set, and return how many these are."""
+    eights, count = todo.view(np.uint64), 0
+    for eighth in range(len(eights)):
+        if eights[eighth] == np.uint64(0):
+            continue  # eight at a time: few are
+        for column in range(8 * eighth, 8 * eighth + 8):
+            if todo[column] != 0:
+                out[count] = column
+                count += 1
+    return count
 
 
 @compiled

@@ -14,6 +14,7 @@ from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform
 from capture.silhouettes.cleanup import Cleaning, clean_mask, silhouette_and_holes
 from capture.silhouettes.shade import floor_of
+from capture.silhouettes.views import floor_light
 from capture.silhouettes.views.confirmation import Floor
 from capture.silhouettes.views.floor_light import Picture, lit_alike, lit_otherwise
 from capture.silhouettes.views.restoration import seen_above
@@ -219,3 +220,39 @@ def test_marks_of_the_floor_are_believed_below_who_lies_down() -> None:
     assert found is not None and found.marks == 0.0 and found.height == pytest.approx(0.0, abs=2.0)
     far = floor_of(frames, RIG, plain, [40.0])
     assert far is not None and np.isnan(far.marks)
+
+
+def test_places_seen_are_the_nearest_pixels_that_nothing_hides() -> None:
+    rng = np.random.default_rng(5)
+    hidden = rng.random((30, 40)) < 0.3
+    views = floor_light._Windows(
+        np.zeros((1, 36)), np.array([[7, 11]]), np.array([hidden.shape]), np.zeros(1, np.int64),
+        hidden.ravel().astype(np.uint8),
+    )  # fmt: skip
+    seen = rng.uniform(-5.0, 60.0, (2, 500))
+    seen[:, :4] = [[np.nan, 10.5, 50.5, 12.5], [np.nan, 6.5, 36.5, 8.5]]  # nowhere; the rim; halves
+    box, out = np.array([30, 0, 40, 0]), np.empty(500, np.int64)
+    floor_light._free_pixels(views, 0, seen, box, out)
+    wanted = np.full(500, -1)
+    for n, (x, y) in enumerate(seen.T - (11, 7)):
+        if not np.isfinite(x) or not (-0.5 <= x <= 39.5 and -0.5 <= y <= 29.5):
+            continue
+        row, column = int(np.rint(y)), int(np.rint(x))
+        if row < 30 and column < 40 and not hidden[row, column]:
+            wanted[n] = row * 40 + column
+    np.testing.assert_array_equal(out, wanted)
+    rows, columns = np.divmod(wanted[wanted >= 0], 40)
+    assert box.tolist() == [rows.min(), rows.max() + 1, columns.min(), columns.max() + 1]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_ratio_of_one_pixel_is_that_of_its_row(channels: int) -> None:
+    rng = np.random.default_rng(6)
+    image = rng.integers(0, 256, (5, 6, channels), dtype=np.uint8)
+    ground = rng.uniform(1.0, 255.0, (9, 12, channels)).astype(np.float32)
+    picture = floor_light._flat(Picture(image, ground, rng.uniform(0.8, 1.2, channels).astype(np.float32), (3, 4)))
+    gains, line = floor_light._gains(picture[2], 8), np.empty(6 * channels, np.float32)
+    for y in range(5):
+        floor_light._fill_ratios(picture, y, (0, 6), gains, line)
+        ones = [floor_light._ratio_at(picture, y, x, c) for x in range(6) for c in range(channels)]
+        np.testing.assert_array_equal(np.array(ones, np.float32), line)

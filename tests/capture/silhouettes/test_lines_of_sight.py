@@ -57,6 +57,18 @@ def test_lines_meet_what_a_walk_along_each_of_them_meets(tolerated: int) -> None
     assert np.count_nonzero(one_by_one) < 1.15 * np.count_nonzero(wanted)
     coarse_first = lines_that_meet(scene, 0, (everywhere, (0, 0), 1), views, box, others, 4)
     assert np.count_nonzero(coarse_first != one_by_one) < 0.05 * np.count_nonzero(wanted)
+    assert_those_around_are_believed(coarse_first)
+
+
+def assert_those_around_are_believed(met: np.ndarray) -> None:
+    """Lines between such as agree are not followed: they are as these, at the finest level and the one before."""
+    height, width = met.shape
+    for level in (2, 1):
+        for y in range(0, height, level):
+            for x in range(0, width, level):
+                rows, columns = {y - (y & level), y + (y & level)}, {x - (x & level), x + (x & level)}
+                around = {bool(met[v, u]) for v in rows for u in columns if v < height and u < width}
+                assert len(around) > 1 or bool(met[y, x]) in around
 
 
 @pytest.mark.parametrize("count", [8, 9, 11])
