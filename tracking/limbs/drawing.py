@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from calibration.cameras.projection import project_into
+from calibration.cameras.projection import project_columns, project_into
 from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from tracking.observations.contours import View
@@ -288,15 +288,17 @@ def _highest(sets: int) -> Bytes:
 
 
 def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int, empty: float, totals: Floats) -> None:
-    """Add to each pose's total (N,) the mean value of a limb's points (N, P, 3) in one view.
+    """Add to each pose's total (N,) the mean value of a limb's points (3, N, P) in one view.
 
     A point is worth 1 on silhouette that no other limb explains, 0 behind the body, down to -1 where it lies ``empty``
     mm or more in empty air.
     """
     canvas = drawing.canvas
-    values = np.empty(canvas.mask.shape, np.float32)
-    _worth(drawing.limbs, canvas.mask, canvas.emptiness, 1 << limb, empty * drawing.rate, values)
-    _add_values(points, camera, values, canvas.left, canvas.top, canvas.step, totals)
+    values = np.empty(canvas.mask.size + 1, np.float32)
+    values[-1] = -1.0
+    worth = values[:-1].reshape(canvas.mask.shape)
+    _worth(drawing.limbs, canvas.mask, canvas.emptiness, 1 << limb, empty * drawing.rate, worth)
+    _add_values(points, camera, values, canvas.mask.shape, (canvas.left, canvas.top), canvas.step, totals)
 
 
 @compiled
@@ -313,36 +315,53 @@ def _worth(limbs: Layers, mask: Bytes, emptiness: Singles, own: int, empty: floa
 # Seven parameters: a kernel over the fields of a drawing.
 @compiled
 def _add_values(
-    points: Floats, camera: Floats, values: Singles, left: float, top: float, step: int, totals: Floats
+    points: Floats,
+    camera: Floats,
+    values: Singles,
+    shape: tuple[int, int],
+    corner: tuple[float, float],
+    step: int,
+    totals: Floats,
 ) -> None:
-    height, width = values.shape
-    each, share = points.shape[1], 1.0 / step
-    # Points of several poses are projected together: so several are done by one instruction.
+    """Add what points are worth in pixels of a drawing of a shape; the last of ``values`` (h w + 1,) is that beside."""
+    (height, width), (left, top), each, share = shape, corner, points.shape[2], 1.0 / step
+    # Points of several poses at a time, coordinate by coordinate and without a branch: so several of them are
+    # projected and looked up by one instruction.
     together = max(480 // max(each, 1), 1)
-    flat, pixels = points.reshape(-1, 3), np.empty((together * each, 2))
-    for first in range(0, len(points), together):
-        last = min(first + together, len(points))
-        project_into(camera, flat[first * each : last * each], pixels)
-        for n in range(first, last):
+    size = together * each
+    flat, room, pixels = points.reshape(3, -1), np.zeros((3, size)), np.empty((2, size))
+    places, worth = np.empty(size, np.uint32), np.empty(size, np.float32)
+    for first in range(0, points.shape[1], together):
+        begin, count = first * each, min(together, points.shape[1] - first) * each
+        for k in range(3):
+            for i in range(count):
+                room[k, i] = flat[k, begin + i]
+        project_columns(camera, room, pixels)
+        columns, rows = pixels[0], pixels[1]
+        for i in range(count):
+            x, y = (columns[i] - left) * share, (rows[i] - top) * share
+            inside = (x >= 0.0) & (y >= 0.0) & (x < width) & (y < height)
+            places[i] = np.uint32(int(y) * width + int(x)) if inside else np.uint32(height * width)
+        for i in range(count):
+            worth[i] = values[places[i]]
+        for n in range(count // each):
             total = 0.0
-            for p in range((n - first) * each, (n - first + 1) * each):
-                x, y = (pixels[p, 0] - left) * share, (pixels[p, 1] - top) * share
-                inside = x >= 0.0 and y >= 0.0 and x < width and y < height
-                total += values[int(y), int(x)] if inside else -1.0
-            totals[n] += total / each
+            for p in range(n * each, (n + 1) * each):
+                total += worth[p]
+            totals[first + n] += total / each
 
 
 @compiled
 def carried(rotations: Floats, centres: Floats, owner: Ints, local: Floats) -> Floats:
-    """(N, P, 3) points (P, 3) in the axes of their quads (P,), carried by N poses of the quads (N, K, ...)."""
-    points = np.empty((len(rotations), len(owner), 3))
+    """(3, N, P) points (P, 3) in the axes of their quads (P,), carried by N poses of the quads (N, K, ...)."""
+    points = np.empty((3, len(rotations), len(owner)))
     for n in range(len(rotations)):
         for p in range(len(owner)):
             for i in range(3):
                 total = centres[n, owner[p], i]
                 for j in range(3):
                     total += rotations[n, owner[p], i, j] * local[p, j]
-                points[n, p, i] = total
+                points[i, n, p] = total
     return points
 
 
