@@ -29,5 +29,5 @@ def test_nearest_of_like_normal_is_that_of_a_search_through_all() -> None:
 def test_of_points_equally_near_the_first_is_taken() -> None:
     row = np.array([[3.0, 4.0, 1.0, 0.0]])
     among = np.repeat(row, 5, axis=0)
-    assert nearest_alike(row + [0.5, 0, 0, 0], np.array([1.0]), among) == [0]
-    assert nearest_alike(row + [0.5, 0, 0, 0], np.array([0.5]), among) == [-1]  # a limit is not reached
+    assert nearest_alike(row + np.array([0.5, 0, 0, 0]), np.array([1.0]), among) == [0]
+    assert nearest_alike(row + np.array([0.5, 0, 0, 0]), np.array([0.5]), among) == [-1]  # a limit is not reached
