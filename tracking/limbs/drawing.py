@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import cv2
@@ -67,13 +68,16 @@ class Canvas:
     def holding(self, view: View, pixels: Floats) -> Canvas:
         """Return a canvas that holds the model's pixels (N, 2) too, as far as the image does: this one if it does."""
         bounds = _bounds(pixels)
-        if not np.isfinite(bounds).all():
+        left, top, right, bottom = bounds.tolist()
+        if not math.isfinite(left + top + right + bottom):
             return self
         height, width = self.mask.shape
-        box = np.array([self.left, self.top, self.left + self.step * width, self.top + self.step * height])
-        least, most = np.maximum(bounds[:2], 0), np.minimum(bounds[2:], view.size)
-        if (least >= box[:2]).all() and (most <= box[2:]).all():
+        end_x, end_y = self.left + self.step * width, self.top + self.step * height
+        fits = max(left, 0.0) >= self.left and max(top, 0.0) >= self.top
+        if fits and min(right, view.size[0]) <= end_x and min(bottom, view.size[1]) <= end_y:
             return self
+        box = np.array([self.left, self.top, end_x, end_y])
+        least, most = np.maximum(bounds[:2], 0), np.minimum(bounds[2:], view.size)
         box[:2], box[2:] = np.minimum(box[:2], least), np.maximum(box[2:], most)
         return Canvas.of(view, *_within(view, box, ROOM * float((box[2:] - box[:2]).max()) + 2))
 
@@ -217,14 +221,20 @@ def _across(pixels: Floats, unknown: float) -> float:
 def _extent(limbs: Layers, mask: Bytes) -> tuple[int, int, int, int]:
     """First row and the one after the last, and the same of columns, that hold all drawn and silhouette pixels."""
     height, width = limbs.shape
-    top, bottom, left, right = 0, height, 0, width
-    while top < bottom and not (limbs[top].any() or mask[top].any()):
-        top += 1
-    while bottom > top and not (limbs[bottom - 1].any() or mask[bottom - 1].any()):
-        bottom -= 1
-    while left < right and not (limbs[top:bottom, left].any() or mask[top:bottom, left].any()):
+    there = np.zeros(width, np.uint32)
+    top, bottom, left, right = height, 0, 0, width
+    for row in range(height):
+        drawn_there, seen_there, any_there = limbs[row], mask[row], np.uint32(0)
+        for column in range(width):
+            bits = drawn_there[column] | np.uint32(seen_there[column])
+            there[column] |= bits
+            any_there |= bits
+        if any_there:
+            top, bottom = min(top, row), row + 1
+    top = min(top, bottom)
+    while left < right and not there[left]:
         left += 1
-    while right > left and not (limbs[top:bottom, right - 1].any() or mask[top:bottom, right - 1].any()):
+    while right > left and not there[right - 1]:
         right -= 1
     return top, bottom, left, right
 
