@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
-from calibration.cameras.projection import project_into
+from calibration.cameras.projection import project_columns, project_into
 from calibration.foundation.arrays import Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from tracking.observations.contours import View
@@ -67,13 +68,16 @@ class Canvas:
     def holding(self, view: View, pixels: Floats) -> Canvas:
         """Return a canvas that holds the model's pixels (N, 2) too, as far as the image does: this one if it does."""
         bounds = _bounds(pixels)
-        if not np.isfinite(bounds).all():
+        left, top, right, bottom = bounds.tolist()
+        if not math.isfinite(left + top + right + bottom):
             return self
         height, width = self.mask.shape
-        box = np.array([self.left, self.top, self.left + self.step * width, self.top + self.step * height])
-        least, most = np.maximum(bounds[:2], 0), np.minimum(bounds[2:], view.size)
-        if (least >= box[:2]).all() and (most <= box[2:]).all():
+        end_x, end_y = self.left + self.step * width, self.top + self.step * height
+        fits = max(left, 0.0) >= self.left and max(top, 0.0) >= self.top
+        if fits and min(right, view.size[0]) <= end_x and min(bottom, view.size[1]) <= end_y:
             return self
+        box = np.array([self.left, self.top, end_x, end_y])
+        least, most = np.maximum(bounds[:2], 0), np.minimum(bounds[2:], view.size)
         box[:2], box[2:] = np.minimum(box[:2], least), np.maximum(box[2:], most)
         return Canvas.of(view, *_within(view, box, ROOM * float((box[2:] - box[:2]).max()) + 2))
 
@@ -217,14 +221,20 @@ def _across(pixels: Floats, unknown: float) -> float:
 def _extent(limbs: Layers, mask: Bytes) -> tuple[int, int, int, int]:
     """First row and the one after the last, and the same of columns, that hold all drawn and silhouette pixels."""
     height, width = limbs.shape
-    top, bottom, left, right = 0, height, 0, width
-    while top < bottom and not (limbs[top].any() or mask[top].any()):
-        top += 1
-    while bottom > top and not (limbs[bottom - 1].any() or mask[bottom - 1].any()):
-        bottom -= 1
-    while left < right and not (limbs[top:bottom, left].any() or mask[top:bottom, left].any()):
+    there = np.zeros(width, np.uint32)
+    top, bottom, left, right = height, 0, 0, width
+    for row in range(height):
+        drawn_there, seen_there, any_there = limbs[row], mask[row], np.uint32(0)
+        for column in range(width):
+            bits = drawn_there[column] | np.uint32(seen_there[column])
+            there[column] |= bits
+            any_there |= bits
+        if any_there:
+            top, bottom = min(top, row), row + 1
+    top = min(top, bottom)
+    while left < right and not there[left]:
         left += 1
-    while right > left and not (limbs[top:bottom, right - 1].any() or mask[top:bottom, right - 1].any()):
+    while right > left and not there[right - 1]:
         right -= 1
     return top, bottom, left, right
 
@@ -288,15 +298,17 @@ def _highest(sets: int) -> Bytes:
 
 
 def point_values(drawing: ViewDrawing, camera: Floats, points: Floats, limb: int, empty: float, totals: Floats) -> None:
-    """Add to each pose's total (N,) the mean value of a limb's points (N, P, 3) in one view.
+    """Add to each pose's total (N,) the mean value of a limb's points (3, N, P) in one view.
 
     A point is worth 1 on silhouette that no other limb explains, 0 behind the body, down to -1 where it lies ``empty``
     mm or more in empty air.
     """
     canvas = drawing.canvas
-    values = np.empty(canvas.mask.shape, np.float32)
-    _worth(drawing.limbs, canvas.mask, canvas.emptiness, 1 << limb, empty * drawing.rate, values)
-    _add_values(points, camera, values, canvas.left, canvas.top, canvas.step, totals)
+    values = np.empty(canvas.mask.size + 1, np.float32)
+    values[-1] = -1.0
+    worth = values[:-1].reshape(canvas.mask.shape)
+    _worth(drawing.limbs, canvas.mask, canvas.emptiness, 1 << limb, empty * drawing.rate, worth)
+    _add_values(points, camera, values, canvas.mask.shape, (canvas.left, canvas.top), canvas.step, totals)
 
 
 @compiled
@@ -313,36 +325,53 @@ def _worth(limbs: Layers, mask: Bytes, emptiness: Singles, own: int, empty: floa
 # Seven parameters: a kernel over the fields of a drawing.
 @compiled
 def _add_values(
-    points: Floats, camera: Floats, values: Singles, left: float, top: float, step: int, totals: Floats
+    points: Floats,
+    camera: Floats,
+    values: Singles,
+    shape: tuple[int, int],
+    corner: tuple[float, float],
+    step: int,
+    totals: Floats,
 ) -> None:
-    height, width = values.shape
-    each, share = points.shape[1], 1.0 / step
-    # Points of several poses are projected together: so several are done by one instruction.
+    """Add what points are worth in pixels of a drawing of a shape; the last of ``values`` (h w + 1,) is that beside."""
+    (height, width), (left, top), each, share = shape, corner, points.shape[2], 1.0 / step
+    # Points of several poses at a time, coordinate by coordinate and without a branch: so several of them are
+    # projected and looked up by one instruction.
     together = max(480 // max(each, 1), 1)
-    flat, pixels = points.reshape(-1, 3), np.empty((together * each, 2))
-    for first in range(0, len(points), together):
-        last = min(first + together, len(points))
-        project_into(camera, flat[first * each : last * each], pixels)
-        for n in range(first, last):
+    size = together * each
+    flat, room, pixels = points.reshape(3, -1), np.zeros((3, size)), np.empty((2, size))
+    places, worth = np.empty(size, np.uint32), np.empty(size, np.float32)
+    for first in range(0, points.shape[1], together):
+        begin, count = first * each, min(together, points.shape[1] - first) * each
+        for k in range(3):
+            for i in range(count):
+                room[k, i] = flat[k, begin + i]
+        project_columns(camera, room, pixels)
+        columns, rows = pixels[0], pixels[1]
+        for i in range(count):
+            x, y = (columns[i] - left) * share, (rows[i] - top) * share
+            inside = (x >= 0.0) & (y >= 0.0) & (x < width) & (y < height)
+            places[i] = np.uint32(int(y) * width + int(x)) if inside else np.uint32(height * width)
+        for i in range(count):
+            worth[i] = values[places[i]]
+        for n in range(count // each):
             total = 0.0
-            for p in range((n - first) * each, (n - first + 1) * each):
-                x, y = (pixels[p, 0] - left) * share, (pixels[p, 1] - top) * share
-                inside = x >= 0.0 and y >= 0.0 and x < width and y < height
-                total += values[int(y), int(x)] if inside else -1.0
-            totals[n] += total / each
+            for p in range(n * each, (n + 1) * each):
+                total += worth[p]
+            totals[first + n] += total / each
 
 
 @compiled
 def carried(rotations: Floats, centres: Floats, owner: Ints, local: Floats) -> Floats:
-    """(N, P, 3) points (P, 3) in the axes of their quads (P,), carried by N poses of the quads (N, K, ...)."""
-    points = np.empty((len(rotations), len(owner), 3))
+    """(3, N, P) points (P, 3) in the axes of their quads (P,), carried by N poses of the quads (N, K, ...)."""
+    points = np.empty((3, len(rotations), len(owner)))
     for n in range(len(rotations)):
         for p in range(len(owner)):
             for i in range(3):
                 total = centres[n, owner[p], i]
                 for j in range(3):
                     total += rotations[n, owner[p], i, j] * local[p, j]
-                points[n, p, i] = total
+                points[i, n, p] = total
     return points
 
 

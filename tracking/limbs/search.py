@@ -185,7 +185,7 @@ class LimbSearch:
         nearest, local = self._points[limb]
         nearest, local = np.ascontiguousarray(nearest[::every]), np.ascontiguousarray(local[::every])
         points = carried(rotations, centres, nearest, local)
-        score = np.zeros(len(points))
+        score = np.zeros(len(rotations))
         for view, camera in zip(drawn, self.evidence.solver.camera_rows, strict=True):
             if view is not None:
                 point_values(view, camera, points, limb, self._empty, score)
@@ -205,7 +205,7 @@ class LimbSearch:
         places = solver.cage_rig.deform(binding, rest.rest)
         nearest = np.argmin(np.linalg.norm(places[:, None] - rest.centres[chain][None], axis=2), axis=1)
         local = np.einsum("pji,pj->pi", rest.rotations[chain][nearest], places - rest.centres[chain][nearest])
-        points = carried(rotations, centres, nearest, local)
+        points = carried(rotations, centres, nearest, local).transpose(1, 2, 0)
         for k in np.flatnonzero(seen.confirmed & ours[seen.owner]):
             views = np.full(len(points), seen.views[k])
             pixels = np.repeat(seen.pixels[k][None], len(points), axis=0)

@@ -53,7 +53,7 @@ def fill_layers(pixels: Floats, faces: Ints, values: Layers, image: Layers) -> N
 @compiled
 def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes | Layers) -> None:
     """Set the bits of ``value`` at every pixel centre covered by one triangle of three pixels (2,), edges included."""
-    height, width = mask.shape
+    (height, width), nothing = mask.shape, value ^ value
     ax, ay, bx, by, cx, cy = a[0], a[1], b[0], b[1], c[0], c[1]
     if not np.isfinite(ax + ay + bx + by + cx + cy):
         return
@@ -84,5 +84,11 @@ def _fill_triangle(a: Floats, b: Floats, c: Floats, value: int, mask: Bytes | La
             left, right = right, left
         if not (right >= 0.0 and left <= width - 1):
             continue
-        for column in range(int(max(np.ceil(left), 0.0)), int(min(np.floor(right), width - 1.0)) + 1):
+        first, last = int(max(np.ceil(left), 0.0)), int(min(np.floor(right), width - 1.0))
+        # Most triangles are a pixel or two wide: three are written in any case, which is guessed right.
+        second, third = min(first + 1, width - 1), min(first + 2, width - 1)
+        mask[row, first] |= value if first <= last else nothing
+        mask[row, second] |= value if second <= last else nothing
+        mask[row, third] |= value if third <= last else nothing
+        for column in range(first + 3, last + 1):
             mask[row, column] |= value

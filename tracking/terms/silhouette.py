@@ -21,7 +21,7 @@ from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from tracking.observations.contour_fill import MeshEdges, draw_silhouette, face_planes
 from tracking.observations.contours import Observation
 from tracking.observations.marks import Marks
-from tracking.observations.point_grid import fill_grid, nearest_alike
+from tracking.observations.nearest_points import nearest_alike
 from tracking.observations.surface import Surface
 
 __all__ = ["Matches", "OutlineMatcher", "PackedObservation"]
@@ -336,11 +336,11 @@ def _match_view(
     if low_x > high_x:
         return 0  # the rest of the body covers the part
     scratch = np.empty((2, 16))
-    count = 0
     # Model to observed, sampled evenly along the outline
-    points, places, cells, frame = fill_grid(targets)
+    chosen, shares, limits = np.empty(found, np.int64), np.empty(found), np.empty(found)
+    queries = np.empty((max(found, len(targets)), 4))
     spacing = total / rules.model_samples
-    carry, furthest = 0.0, 0.0
+    carry, furthest, asked = 0.0, 0.0, 0
     for m in range(found):
         carry += outline[m, 4]
         if carry < spacing:
@@ -350,21 +350,32 @@ def _match_view(
         edge = edges[which[m]]
         if len(part) and not part[edge[0]]:
             continue
-        limit = reach * _rate(vertices, edge, camera, slopes[m], rates[m : m + 1], scratch)
-        furthest = max(furthest, limit)
-        at = nearest_alike(outline[m], limit, points, places, cells, frame)
+        chosen[asked], shares[asked] = m, share
+        limits[asked] = reach * _rate(vertices, edge, camera, slopes[m], rates[m : m + 1], scratch)
+        furthest = max(furthest, limits[asked])
+        queries[asked] = outline[m, :4]
+        asked += 1
+    count = 0
+    nearest = nearest_alike(queries[:asked], limits[:asked], targets)
+    for k in range(asked):
+        m, at = chosen[k], nearest[k]
         if at >= 0 and count < len(pairs):
-            count += _store(edge, outline[m], targets[at], share, reach, slopes[m], pairs[count], numbers[count])
+            edge = edges[which[m]]
+            count += _store(edge, outline[m], targets[at], shares[k], reach, slopes[m], pairs[count], numbers[count])
     if rules.every == 0:
         return count
     # Observed to model
-    points, places, cells, frame = fill_grid(outline)
+    taken, asked = np.empty(len(targets), np.int64), 0
     per_target = total / len(range(0, len(targets), rules.every))
     for t in range(0, len(targets), rules.every):
         x, y = targets[t, 0], targets[t, 1]
         if x < low_x - furthest or x > high_x + furthest or y < low_y - furthest or y > high_y + furthest:
             continue  # nothing that is paired is within reach
-        at = nearest_alike(targets[t], furthest, points, places, cells, frame)
+        taken[asked], queries[asked] = t, targets[t]
+        asked += 1
+    nearest = nearest_alike(queries[:asked], np.full(asked, furthest), outline)
+    for k in range(asked):
+        t, at = taken[k], nearest[k]
         if at >= 0 and count < len(pairs) and (len(part) == 0 or part[edges[which[at], 0]]):
             edge = edges[which[at]]
             _rate(vertices, edge, camera, slopes[at], rates[at : at + 1], scratch)

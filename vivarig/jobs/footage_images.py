@@ -63,19 +63,21 @@ def images_at(footage: Footage, frames: Sequence[int]) -> list[Bytes | None]:
     return [found.get(frame) for frame in frames]
 
 
-def images_of(footage: Footage, first: int, stop: int) -> Iterator[Bytes | None]:
-    """Yield a camera's images (H, W, 3) of some of the recording's frames, None where it has none."""
+def images_of(footage: Footage, frames: Sequence[int]) -> Iterator[Bytes | None]:
+    """Yield a camera's images (H, W, 3) of the recording's frames ``frames``, ascending, None where it has none.
+
+    Frames in between are passed by: to turn one into colours costs more than to decode it.
+    """
     offset = round(footage.offset_frames)
-    count = 0
-    if footage.has_images:
-        for _ in range(first + offset, min(stop + offset, 0)):
-            count += 1
+    wanted = {frame + offset for frame in frames}
+    found = read_frames(footage.source, only=wanted, ahead=False) if footage.has_images else iter(())
+    index, image = next(found, (-1, None))
+    for frame in frames:
+        if image is None or index != frame + offset:
             yield None
-        for _, image in read_frames(footage.source, max(0, first + offset), stop + offset):
-            count += 1
-            yield _in_colour(image)
-    for _ in range(count, stop - first):
-        yield None
+            continue
+        yield _in_colour(image)
+        index, image = next(found, (-1, None))
 
 
 def _in_colour(image: Bytes) -> Bytes:

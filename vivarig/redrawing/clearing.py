@@ -73,7 +73,7 @@ def clear_part(
 ) -> None:
     """Write the silhouettes of the frames ``at`` less things."""
     names = tuple(rig.names)
-    streams = zip(*(images_of(one, at.first, at.stop) for one in footage), strict=True)
+    streams = zip(*(images_of(one, range(at.first, at.stop)) for one in footage), strict=True)
     with written_masks(path, rig, at) as write:
         for row, images in enumerate(streams):
             write(row, _cleared(masks(names, at.first + row), images, things))

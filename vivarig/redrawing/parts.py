@@ -56,7 +56,7 @@ def draw_part(
 ) -> None:
     """Draw the silhouettes of the frames ``at`` again by their fits; those that have none stay as they are."""
     names = tuple(rig.names)
-    streams = zip(*(images_of(one, at.first, at.stop) for one in footage), strict=True)
+    streams = zip(*(images_of(one, range(at.first, at.stop)) for one in footage), strict=True)
     with written_masks(path, rig, at) as write:
         for row, images in enumerate(streams):
             seen = masks(names, at.first + row)

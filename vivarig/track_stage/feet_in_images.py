@@ -96,11 +96,10 @@ def with_feet(
     wanted = _legs_around(told & tracked[:, None]) & tracked[:, None]
     rows = np.flatnonzero(wanted.any(axis=1)).tolist()
     scores: dict[int, Singles] = {}
-    streams = [images_of(one, at.first + rows[0], at.first + rows[-1] + 1) for one in footage]
-    for row, images in zip(range(rows[0], rows[-1] + 1), zip(*streams, strict=False), strict=False):
-        if wanted[row].any():
-            views = _views(images, masks(tuple(rig.names), at.first + row), known.ground)
-            scores[row] = feet.scores(views, colours, QuadPose(track.rotations[row], track.centres[row]), wanted[row])
+    streams = [images_of(one, [at.first + row for row in rows]) for one in footage]
+    for row, *images in zip(rows, *streams, strict=True):
+        views = _views(images, masks(tuple(rig.names), at.first + row), known.ground)
+        scores[row] = feet.scores(views, colours, QuadPose(track.rotations[row], track.centres[row]), wanted[row])
     shown: Floats = np.full(track.limb_record.bad.shape, np.nan)
     for row in (row for row in asked.tolist() if row in scores):
         together = [scores[k] for k in range(row - TOGETHER, row + TOGETHER + 1) if k in scores]

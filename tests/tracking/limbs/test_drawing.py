@@ -57,7 +57,7 @@ def test_points_are_worth_what_they_stand_on() -> None:
     # 50 poses of 37 points: blocks that are projected together end within the poses.
     points = np.concatenate([rng.uniform(-80, 80, size=(50, 37, 2)), rng.uniform(380, 420, size=(50, 37, 1))], axis=2)
     totals = np.full(50, 0.25)
-    point_values(drawing, camera.packed(), points, 1, 6.0, totals)
+    point_values(drawing, camera.packed(), points.transpose(2, 0, 1).copy(), 1, 6.0, totals)
     canvas = drawing.canvas
     for pose, total in zip(points, totals, strict=True):
         worth = []
