@@ -164,6 +164,15 @@ class Job:
         save_object(path, made, self._rests_on(stage))
         return made
 
+    def keep_step(self, stage: str, name: str, made: object) -> None:
+        """Keep what was made on the way to what a stage's parts share, until that is kept."""
+        save_object(self._kept(stage, name), made, self._rests_on(stage))
+
+    def kept_step(self, stage: str, name: str) -> Any:
+        """Return what was kept on the way, None where it was not."""
+        path = self._kept(stage, name)
+        return load_object(path) if path.is_file() else None
+
     def forget(self, stage: str) -> None:
         """Remove the steps of what a stage's parts share, which is kept by now."""
         for path in self.parts.joinpath(stage).glob("*.kept"):

@@ -5,6 +5,7 @@ In parts, the models are learnt once from the whole recording, then any frames a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.mask_copying import copy_masks
 from capture.recordings.masks import MaskFlag, read_agreement, read_flags
 from capture.recordings.recording import Recording
+from capture.recordings.seen_frames import lent
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.plausible import hull_volume, implausible, impossible_hull, low_agreement, mask_figures
@@ -31,6 +33,8 @@ from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "learn", "look", "prepare", "run", "summary", "uneven_footage", "work"]
 
+_MOST_SEEN_BYTES = 300_000_000
+"""Images of all cameras that are kept for who looks at them first: beyond, they are decoded again."""
 _SHEETS = (".png", ".jpg", ".jpeg")
 
 
@@ -72,9 +76,36 @@ def check_sheet(options: SilhouetteOptions) -> None:
         raise InputError(f"--sheet {options.sheet}: wanted a file name that ends in {', '.join(_SHEETS)}")
 
 
-def learn(job: Job, camera: int) -> None:
-    """Learn one of the light cameras by itself; kept for `prepare`."""
-    learn_model(job.recording, model_options(job.options(SilhouetteOptions)), camera)
+def learn(job: Job, camera: int, looked: Looked) -> None:
+    """Learn one of the light cameras by itself; kept for `prepare`. Images that `look` asks for are kept for it.
+
+    Args:
+        job: of the recording.
+        camera: which.
+        looked: stretches of which frames are looked at first.
+    """
+    options, light = job.options(SilhouetteOptions), job.recording.of_kind("light")
+    footage = job.recording.footage[light[camera]]
+    frames = {span: _looked_at(job, span, len(looked.spans)) for span in looked.spans}
+    width, height = probe(footage.source).size
+    few = sum(map(len, frames.values())) * 3 * width * height * len(light) <= _MOST_SEEN_BYTES
+    asked = [frame for some in frames.values() for frame in some if few]
+    seen = learn_model(job.recording, model_options(options), camera, asked)
+    if seen is None:
+        return
+    for span, some in frames.items():
+        ours = {frame + round(footage.offset_frames) for frame in some}
+        images = {index: image for index, image in seen.images.items() if index in ours}
+        job.keep_step("track", _seen_by(span, camera), replace(seen, images=images))
+
+
+def _looked_at(job: Job, span: Span, parts: int) -> list[int]:
+    """Return the frames of the recording that are looked at of one part, where so many parts are."""
+    return [job.options(SilhouetteOptions).start + frame for frame in look_frames(job, span, parts)]
+
+
+def _seen_by(span: Span, camera: int) -> str:
+    return f"seen {span} {camera:04d}"
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:
@@ -101,12 +132,15 @@ def work(job: Job, phase: str, span: Span) -> None:
 def look(job: Job, span: Span, parts: int) -> None:
     """Cut out the frames of one part that are looked at before all others, where so many parts are."""
     options = job.options(SilhouetteOptions)
-    frames = [options.start + frame for frame in look_frames(job, span, parts)]
+    frames = _looked_at(job, span, parts)
     path, settings = job.path("silhouettes", PHASE, span), model_options(options)
-    segment_recording(
-        job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
-        models=job.prepared("silhouettes"), workers=1,
-    )  # fmt: skip
+    cameras = range(len(job.recording.of_kind("light")))
+    seen = [job.kept_step("track", _seen_by(span, camera)) for camera in cameras]
+    with lent(one for one in seen if one is not None):
+        segment_recording(
+            job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
+            models=job.prepared("silhouettes"), workers=1,
+        )  # fmt: skip
 
 
 def extract(job: Job, span: Span) -> None:
