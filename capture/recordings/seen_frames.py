@@ -6,7 +6,7 @@ lent, `capture.recordings.video` gives them in place of decoding; of all others 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,27 +31,27 @@ class SeenFrames:
     gray: bool
 
 
-_lent: dict[Path, SeenFrames] = {}
+Loaded = Callable[[], "SeenFrames | None"]
+
+_lent: dict[Path, Loaded] = {}
 
 
 @contextmanager
-def lent(every: Iterable[SeenFrames]) -> Iterator[None]:
-    """Lend images to all who read their videos meanwhile, on whatever thread."""
-    mine = {one.source: one for one in every}
-    _lent.update(mine)
+def lent(every: Mapping[Path, Loaded]) -> Iterator[None]:
+    """Lend images of videos to all who read these meanwhile, on whatever thread; they are loaded when asked for."""
+    _lent.update(every)
     try:
         yield
     finally:
-        for source in mine:
+        for source in every:
             _lent.pop(source, None)
 
 
 def seen_frames(source: Path, wanted: Collection[int], *, gray: bool) -> list[tuple[int, Bytes]] | None:
     """Return the wanted frames of a video, in order, where all of them are lent as they are asked for; else None."""
-    known = _lent.get(source)
-    if known is None or not all(index in known.images for index in wanted):
-        return None
+    load = _lent.get(source)
+    known = None if load is None else load()
     # A decoder makes grey of colour in a way of its own.
-    if gray is not known.gray:
+    if known is None or gray is not known.gray or not all(index in known.images for index in wanted):
         return None
     return [(index, known.images[index]) for index in wanted]

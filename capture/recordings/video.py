@@ -141,7 +141,7 @@ def pass_frames(
         wanted = dict.fromkeys(sorted(index for index in only if index in wanted))
     seen = None if only is None else seen_frames(place, wanted, gray=gray)
     if seen is not None:
-        yield from ((index, image.copy) for index, image in seen)
+        yield from ((index, partial(np.array, image)) for index, image in seen)
         return
     for index, image in _pass(place, wanted, ahead):
         yield index, partial(image, gray)

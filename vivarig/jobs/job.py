@@ -21,7 +21,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.cutting import LENGTH, cut, cut_finer
-from vivarig.jobs.kept_objects import is_ours, load_object, save_object
+from vivarig.jobs.kept_objects import is_ours, load_object, load_object_anew, save_object
 
 __all__ = ["Job", "PartMasks", "StagePlan"]
 
@@ -171,7 +171,7 @@ class Job:
     def kept_step(self, stage: str, name: str) -> Any:
         """Return what was kept on the way, None where it was not."""
         path = self._kept(stage, name)
-        return load_object(path) if path.is_file() else None
+        return load_object_anew(path) if path.is_file() else None
 
     def forget(self, stage: str) -> None:
         """Remove the steps of what a stage's parts share, which is kept by now."""

@@ -5,7 +5,6 @@ In parts, the models are learnt once from the whole recording, then any frames a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from calibration.foundation.spans import Span
 from capture.recordings.mask_copying import copy_masks
 from capture.recordings.masks import MaskFlag, read_agreement, read_flags
 from capture.recordings.recording import Recording
-from capture.recordings.seen_frames import lent
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.plausible import hull_volume, implausible, impossible_hull, low_agreement, mask_figures
@@ -28,13 +26,12 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked, look_frames
 from vivarig.jobs.job import Job
+from vivarig.jobs.seen_looks import frames_to_keep, keep_seen, seen_lent
 from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
 __all__ = ["check_sheet", "extract", "join", "learn", "look", "prepare", "run", "summary", "uneven_footage", "work"]
 
-_MOST_SEEN_BYTES = 300_000_000
-"""Images of all cameras that are kept for who looks at them first: beyond, they are decoded again."""
 _SHEETS = (".png", ".jpg", ".jpeg")
 
 
@@ -77,35 +74,11 @@ def check_sheet(options: SilhouetteOptions) -> None:
 
 
 def learn(job: Job, camera: int, looked: Looked) -> None:
-    """Learn one of the light cameras by itself; kept for `prepare`. Images that `look` asks for are kept for it.
-
-    Args:
-        job: of the recording.
-        camera: which.
-        looked: stretches of which frames are looked at first.
-    """
-    options, light = job.options(SilhouetteOptions), job.recording.of_kind("light")
-    footage = job.recording.footage[light[camera]]
-    frames = {span: _looked_at(job, span, len(looked.spans)) for span in looked.spans}
-    width, height = probe(footage.source).size
-    few = sum(map(len, frames.values())) * 3 * width * height * len(light) <= _MOST_SEEN_BYTES
-    asked = [frame for some in frames.values() for frame in some if few]
-    seen = learn_model(job.recording, model_options(options), camera, asked)
-    if seen is None:
-        return
-    for span, some in frames.items():
-        ours = {frame + round(footage.offset_frames) for frame in some}
-        images = {index: image for index, image in seen.images.items() if index in ours}
-        job.keep_step("track", _seen_by(span, camera), replace(seen, images=images))
-
-
-def _looked_at(job: Job, span: Span, parts: int) -> list[int]:
-    """Return the frames of the recording that are looked at of one part, where so many parts are."""
-    return [job.options(SilhouetteOptions).start + frame for frame in look_frames(job, span, parts)]
-
-
-def _seen_by(span: Span, camera: int) -> str:
-    return f"seen {span} {camera:04d}"
+    """Learn one of the light cameras by itself; kept for `prepare`. Images that ``looked`` asks for are kept, too."""
+    options = model_options(job.options(SilhouetteOptions))
+    seen = learn_model(job.recording, options, camera, frames_to_keep(job, looked))
+    if seen is not None:
+        keep_seen(job, looked, camera, seen)
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:
@@ -132,11 +105,9 @@ def work(job: Job, phase: str, span: Span) -> None:
 def look(job: Job, span: Span, parts: int) -> None:
     """Cut out the frames of one part that are looked at before all others, where so many parts are."""
     options = job.options(SilhouetteOptions)
-    frames = _looked_at(job, span, parts)
+    frames = [options.start + frame for frame in look_frames(job, span, parts)]
     path, settings = job.path("silhouettes", PHASE, span), model_options(options)
-    cameras = range(len(job.recording.of_kind("light")))
-    seen = [job.kept_step("track", _seen_by(span, camera)) for camera in cameras]
-    with lent(one for one in seen if one is not None):
+    with seen_lent(job, [span]):
         segment_recording(
             job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
             models=job.prepared("silhouettes"), workers=1,

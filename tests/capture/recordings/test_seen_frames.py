@@ -42,7 +42,7 @@ def test_lent_images_are_given_in_place_of_decoding(film: Path, monkeypatch: pyt
         return really(path, wanted, ahead)
 
     monkeypatch.setattr(video, "_decode", decode)
-    with lent([SeenFrames(film, known, gray=False)]):
+    with lent({film: lambda: SeenFrames(film, known, gray=False)}):
         found = dict(read_frames(film, only=[44, 31]))
         assert list(found) == [31, 44] and not decoded
         assert all(np.array_equal(image, known[index]) for index, image in found.items())

@@ -153,7 +153,7 @@ def test_cameras_learnt_one_by_one_are_put_together_to_the_same_models(
     seen = [one for one in shown if one is not None]
     assert [sorted(one.images) for one in seen] == [[1, 3]] * 4
     for path, some in (("lent.h5", seen), ("decoded.h5", [])):
-        with lent(some):
+        with lent({one.source: lambda one=one: one for one in some}):
             segment_recording(recording, tmp_path / path, start=1, stop=4, only=[1, 3], models=models)
     assert (tmp_path / "lent.h5").read_bytes() == (tmp_path / "decoded.h5").read_bytes()
 
