@@ -16,6 +16,7 @@ from calibration.geometry.transforms import rotation_from_vector
 __all__ = [
     "dot3",
     "inverse_left_jacobian",
+    "left_jacobian",
     "mean_rotations",
     "rotation_log",
     "times3",
@@ -73,6 +74,29 @@ def rotation_log(r: Floats) -> tuple[float, float, float]:
     sine = math.sqrt(x * x + y * y + z * z)
     scale = 2.0 / w if sine < 1e-12 * w else 2.0 * math.atan2(sine, w) / sine
     return scale * x, scale * y, scale * z
+
+
+@compiled
+def left_jacobian(x: float, y: float, z: float, out: Floats) -> None:
+    """Fill the (3, 3) left Jacobian of the exponential at a rotation vector."""
+    square = x * x + y * y + z * z
+    angle = math.sqrt(square)
+    if angle < 1e-4:
+        second = 0.5 - square / 24.0
+    else:
+        sine = math.sin(0.5 * angle)
+        second = 2.0 * sine * sine / square
+    if angle < 0.3:  # the difference cancels
+        third = 1.0 / 6.0 - square / 120.0 + square**2 / 5040.0 - square**3 / 362880.0 + square**4 / 39916800.0
+    else:
+        third = (angle - math.sin(angle)) / (angle * square)
+    # 1 + b K + c K^2, with K^2 = v v^T - |v|^2
+    out[0, 0] = 1.0 + third * (x * x - square)
+    out[1, 1] = 1.0 + third * (y * y - square)
+    out[2, 2] = 1.0 + third * (z * z - square)
+    out[0, 1], out[1, 0] = -second * z + third * x * y, second * z + third * x * y
+    out[0, 2], out[2, 0] = second * y + third * x * z, -second * y + third * x * z
+    out[1, 2], out[2, 1] = -second * x + third * y * z, second * x + third * y * z
 
 
 @compiled

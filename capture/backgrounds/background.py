@@ -7,7 +7,7 @@ frame to frame and lets them wander over seconds. So a single plate does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from calibration.foundation.arrays import Bytes, Floats, Singles
 from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from capture.backgrounds.medians import median_and_spread
-from capture.recordings.video import probe, read_frames
+from capture.recordings.video import probe, read_both, read_frames
 
 __all__ = [
     "MOST_SPREAD",
@@ -32,6 +32,7 @@ __all__ = [
     "noise_curve",
     "noise_over",
     "spread_frames",
+    "spread_frames_beside",
     "steadied",
     "three_axes",
 ]
@@ -144,6 +145,22 @@ def spread_frames(
     source: Path | str, most: int, *, start: int = 0, stop: int | None = None, gray: bool = False
 ) -> Bytes:
     """Read at most ``most`` frames (n, H, W, C) spread evenly over ``source``, within a bounded amount of memory."""
+    return spread_frames_beside(source, most, (), start=start, stop=stop, gray=gray)[0]
+
+
+def spread_frames_beside(
+    source: Path | str,
+    most: int,
+    beside: Collection[int],
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    gray: bool = False,
+) -> tuple[Bytes, dict[int, tuple[Bytes, Bytes]]]:
+    """Read frames as `spread_frames` does, and others in the same pass: by their numbers, as filmed and in grey.
+
+    Of those ``beside`` there are none where frames are sought one by one.
+    """
     info = probe(source)
     last = info.frames if stop is None else min(stop, info.frames)
     width, height = info.size
@@ -154,15 +171,30 @@ def spread_frames(
     step = max(1, -(-(last - start) // min(most, fitting_frames(info.size))))
     wanted = range(start, last, step)
     stack = np.empty((len(wanted), height, width, channels), dtype=np.uint8)
+    others: dict[int, tuple[Bytes, Bytes]] = {}
+    images: Iterator[Bytes]
     if last - start > _MOST_FRAMES:
         images = (next(read_frames(source, frame, frame + 1, gray=gray, ahead=False))[1] for frame in wanted)
+    elif beside:
+        images = _beside(source, wanted, {frame for frame in beside if start <= frame < last}, gray, others)
     else:
         images = (image for _, image in read_frames(source, start, last, step, gray=gray, ahead=False))
     count = 0
-    for place, image in zip(stack, images, strict=False):
-        place[:] = three_axes(image)
+    for image in images:
+        stack[count] = three_axes(image)
         count += 1
-    return stack[:count]
+    return stack[:count], others
+
+
+def _beside(
+    source: Path | str, wanted: range, others: Collection[int], gray: bool, found: dict[int, tuple[Bytes, Bytes]]
+) -> Iterator[Bytes]:
+    """Yield the images that are wanted, and fill in the ``others``."""
+    for index, image, grey in read_both(source, {*wanted, *others}):
+        if index in others:
+            found[index] = image, grey
+        if index in wanted:
+            yield grey if gray else image
 
 
 def load_background(

@@ -15,15 +15,16 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from calibration.foundation.arrays import Bytes
+from calibration.foundation.arrays import Bools, Bytes
 from calibration.foundation.damaged_files import reading, require_file, require_ordinary
 from calibration.foundation.errors import InputError
 from calibration.foundation.files import atomic_path
 from calibration.foundation.names import natural_key
 from capture.recordings.coco import coco_images, coco_masks
 from capture.recordings.decoding import REMEMBERED, Reader, go_on, open_video, put_aside, video_stream
+from capture.recordings.seen_frames import seen_frames
 
-__all__ = ["VideoInfo", "image_files", "pass_frames", "probe", "read_frames", "read_image", "write_video"]
+__all__ = ["VideoInfo", "image_files", "pass_frames", "probe", "read_both", "read_frames", "read_image", "write_video"]
 
 #: Pixel formats whose first plane is the grey image as it is, levels 0-255.
 _FULL_RANGE = ("gray", "yuvj420p", "yuvj422p", "yuvj444p")
@@ -138,19 +139,36 @@ def pass_frames(
     wanted: Collection[int] = range(start, sys.maxsize if stop is None else stop, step)
     if only is not None:
         wanted = dict.fromkeys(sorted(index for index in only if index in wanted))
+    seen = None if only is None else seen_frames(place, wanted, gray=gray)
+    if seen is not None:
+        yield from ((index, partial(np.array, image)) for index, image in seen)
+        return
+    for index, image in _pass(place, wanted, ahead):
+        yield index, partial(image, gray)
+
+
+def read_both(source: Path | str, only: Collection[int]) -> Iterator[tuple[int, Bytes, Bytes]]:
+    """Yield (index, image, grey image) of some frames, in order, as `read_frames` gives the one and the other."""
+    for index, image in _pass(Path(source), dict.fromkeys(sorted(only)), ahead=False):
+        yield index, image(False), image(True)
+
+
+def _pass(place: Path, wanted: Collection[int], ahead: bool) -> Iterator[tuple[int, Callable[[bool], Bytes]]]:
+    """Yield each frame that is wanted with what gives its image, grey or as it was filmed."""
     if not wanted:
         return
     if place.is_dir() or place.suffix.lower() in IMAGE_SUFFIXES:
         files = image_files(place) if place.is_dir() else [place]
         for index in takewhile(lambda number: number < len(files), wanted):
-            yield index, partial(_still, files[index], gray)
+            yield index, partial(_still, files[index])
         return
     if place.suffix.lower() == ".json":
-        for index, mask in enumerate(islice(coco_masks(place), stop)):
+        last = wanted[-1] if isinstance(wanted, range) else max(wanted)
+        for index, mask in enumerate(islice(coco_masks(place), min(last, sys.maxsize - 1) + 1)):
             if index in wanted:
-                yield index, partial(np.multiply, mask.view(np.uint8), np.uint8(255))
+                yield index, partial(_drawn, mask)
         return
-    yield from _decode(place, wanted, gray, ahead)
+    yield from _decode(place, wanted, ahead)
 
 
 def _still(path: Path, gray: bool) -> Bytes:
@@ -158,20 +176,22 @@ def _still(path: Path, gray: bool) -> Bytes:
     return _gray(image) if gray else image
 
 
+def _drawn(mask: Bools, gray: bool) -> Bytes:
+    return np.multiply(mask.view(np.uint8), np.uint8(255))
+
+
 def _gray(image: Bytes) -> Bytes:
     return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY))
 
 
-def _decode(path: Path, wanted: Collection[int], gray: bool, ahead: bool) -> Iterator[tuple[int, Callable[[], Bytes]]]:
-    """Yield (index, image) of the frames ``wanted``, in order, as `pass_frames` does."""
+def _decode(path: Path, wanted: Collection[int], ahead: bool) -> Iterator[tuple[int, Callable[[bool], Bytes]]]:
+    """Yield (index, image) of the frames ``wanted``, in order, as `_pass` does."""
     first, last = next(iter(wanted)), wanted[-1] if isinstance(wanted, range) else max(wanted)
     in_a_row = last - first < len(wanted) and not ahead
     reader = go_on(path, first) if in_a_row else None
     if reader is None:
         # who goes on from there wants what comes after, too
         reader = Reader(path, range(first, sys.maxsize) if in_a_row else wanted, ahead=ahead)
-    mono = gray or reader.mono
-    layout = "gray" if mono else "bgr24"
     index, turned, ours = first, VideoReformatter(), True  # one for all frames: it keeps its tables
     try:
         for index, frame in reader.frames:
@@ -179,8 +199,7 @@ def _decode(path: Path, wanted: Collection[int], gray: bool, ahead: bool) -> Ite
                 put_aside(reader, index + 1)
                 ours = False
             if index in wanted:
-                turn = partial(_turned, turned, layout, f"{path}: frame {index}")
-                yield index, partial(_first_plane if mono and frame.format.name in _FULL_RANGE else turn, frame)
+                yield index, partial(_image, turned, reader.mono, f"{path}: frame {index}", frame)
             if index >= last:
                 return
     except av.error.FFmpegError as error:
@@ -190,9 +209,12 @@ def _decode(path: Path, wanted: Collection[int], gray: bool, ahead: bool) -> Ite
             reader.close()
 
 
-def _turned(turned: VideoReformatter, layout: str, told: str, frame: av.VideoFrame) -> Bytes:
+def _image(turned: VideoReformatter, mono: bool, told: str, frame: av.VideoFrame, gray: bool) -> Bytes:
+    grey = gray or mono
+    if grey and frame.format.name in _FULL_RANGE:
+        return _first_plane(frame)
     try:
-        return np.asarray(turned.reformat(frame, format=layout).to_ndarray())
+        return np.asarray(turned.reformat(frame, format="gray" if grey else "bgr24").to_ndarray())
     except av.error.FFmpegError as error:
         raise InputError(f"{told} does not decode ({error.strerror})") from None
 

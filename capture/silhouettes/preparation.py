@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
-from capture.backgrounds.background import fitting_frames, spread_frames
+from capture.backgrounds.background import fitting_frames, spread_frames_beside
 from capture.backgrounds.belt_scene import BeltScene, BeltView, find_belt_scene
 from capture.recordings.recording import Footage
+from capture.recordings.seen_frames import SeenFrames
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
 from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
@@ -75,26 +77,50 @@ class _Learnt:
     belt: BeltScene | None = None
 
 
-def learn_camera(sources: Sequence[Source], camera: int, start: int, last: int, options: ModelOptions) -> _Learnt:
-    """Learn the model of one camera by itself; made once where steps are kept, so that many workers can."""
-    return once(f"camera {camera}", partial(_learn_camera, sources, camera, start, last, options))
+def learn_camera(
+    sources: Sequence[Source],
+    camera: int,
+    start: int,
+    last: int,
+    options: ModelOptions,
+    beside: Collection[int] = (),
+    show: Callable[[SeenFrames], None] = lambda seen: None,
+) -> _Learnt:
+    """Learn the model of one camera by itself; made once where steps are kept, so that many workers can.
+
+    ``show`` is shown images of the recording's frames ``beside``, if they came by, as the model takes them.
+    """
+    return once(f"camera {camera}", partial(_learn_camera, sources, camera, start, last, options, beside, show))
 
 
-def _learn_camera(sources: Sequence[Source], camera: int, start: int, last: int, options: ModelOptions) -> _Learnt:
+def _learn_camera(
+    sources: Sequence[Source],
+    camera: int,
+    start: int,
+    last: int,
+    options: ModelOptions,
+    beside: Collection[int],
+    show: Callable[[SeenFrames], None],
+) -> _Learnt:
     if _brought(sources, options)[camera]:
         return _Learnt(None, [])
     source, first, most = sources[camera], _first(sources, start), _most(sources)
     video, begin, end = source.footage.source, first + source.offset, last + source.offset
     found = None if source.belt is None else find_belt_scene(video, source.belt, most, start=begin, stop=end)
     belt: BeltScene | None = None
+    others: dict[int, tuple[Bytes, Bytes]] = {}
     if found is not None:
         # Pictures of the empty scene show the belt at other moments.
         source = replace(source, footage=replace(source.footage, background=None))
         belt, images = found
     else:
-        images = spread_frames(video, most, start=begin, stop=end)
+        asked = [frame + source.offset for frame in beside]
+        images, others = spread_frames_beside(video, most, asked, start=begin, stop=end)
     few = images[:: max(1, -(-len(images) // _TUNED))].copy()
     model = camera_model(source.footage, options, images)
+    if others:
+        seen = {index: both[1] if model.grey else both[0] for index, both in others.items()}
+        show(SeenFrames(Path(video), seen, model.grey))
     return _Learnt(model, _as_streamed(few, model), belt)
 
 

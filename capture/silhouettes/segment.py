@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
 from capture.camera_checks.outlines import outline
 from capture.recordings.masks import MaskFlag, MaskWriter, create_masks, mask_cameras, masks_in, read_flags, user_masks
 from capture.recordings.recording import Footage, Recording
+from capture.recordings.seen_frames import SeenFrames
 from capture.recordings.video import probe, read_frames
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import Doubt
@@ -133,10 +134,18 @@ def learn_models(recording: Recording, options: ModelOptions | None = None, *, w
         return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool)
 
 
-def learn_model(recording: Recording, options: ModelOptions, camera: int) -> None:
-    """Learn one of the light cameras by itself ahead of `learn_models`, for who keeps steps."""
+def learn_model(
+    recording: Recording, options: ModelOptions, camera: int, beside: Collection[int] = ()
+) -> SeenFrames | None:
+    """Learn one of the light cameras by itself ahead of `learn_models`, for who keeps steps.
+
+    Returns:
+        Images of the recording's frames ``beside``, as `segment_recording` reads them; None if they did not come by.
+    """
     sources, total = _sources(recording)
-    learn_camera(sources, camera, 0, total, options)
+    shown: list[SeenFrames] = []
+    learn_camera(sources, camera, 0, total, options, beside, shown.append)
+    return shown[0] if shown else None
 
 
 def segment_recording(

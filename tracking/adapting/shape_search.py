@@ -383,22 +383,21 @@ def _measured(
     for frame, before in fits.items():
         if anew:
             before = settled(solver, looks[frame], before.pose, before.latent)
-        fit = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
-        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, longer, vertices))
+        moved[frame] = solver.fit(looks[frame], before.pose, before.latent, latent_steps=False)
+    shifts = _shifts(shaped.subject.cage_rig.quads, longer, [fit.pose for fit in moved.values()])
+    for (frame, fit), shift in zip(moved.items(), shifts, strict=True):
+        more = solver.shape_system(looks[frame], fit, *_effects(shaped, fit.pose, grown, shift, vertices))
         hessian, gradient = hessian + more[0], gradient + more[1]
-        moved[frame] = fit
     return moved, hessian, gradient
 
 
-def _effects(
-    shaped: Shaped, pose: QuadPose, grown: Floats, longer: list[QuadRig], vertices: int
-) -> tuple[Floats, Floats]:
+def _effects(shaped: Shaped, pose: QuadPose, grown: Floats, shifts: Floats, vertices: int) -> tuple[Floats, Floats]:
     """How each number of the shape moves the outline template (K, V, 3) and the quads (6 Q, K) of a posed body.
 
     Args:
         shaped: the body. pose: its quads.
         grown: (K_girth, V, 3) derivative of the template at rest by the girths' logarithms.
-        longer: the quads at rest with each part lengthened.
+        shifts: (K_length, Q, 3) derivative of the quads' centres by the lengths' logarithms.
         vertices: of the template with what the body wears, which goes with the quads alone.
     """
     subject = shaped.subject
@@ -406,17 +405,23 @@ def _effects(
     carriers = subject.cage_rig.carriers(pose)
     local = shaped.gradients @ carriers  # (3, V, 3): where the rest axes go
     by_girth = np.einsum("kvi,ivj->kvj", grown, local)
-    count = len(shaped.shape.lengths)
+    count = len(shifts)
     fields = np.zeros((count + len(by_girth), vertices, 3))
     fields[count:, : by_girth.shape[1]] = by_girth
     moves = np.zeros((len(rig), 6, len(fields)))
-    for index, other in enumerate(longer):
-        moves[:, 3:, index] = (_moved(rig, other, pose).centres - pose.centres) / LONGER
+    moves[:, 3:, :count] = shifts.transpose(1, 2, 0)
     return fields, moves.reshape(-1, len(fields))
 
 
-def _moved(before: QuadRig, after: QuadRig, pose: QuadPose) -> QuadPose:
-    """Carry a pose over to a body of other lengths whose root stands where it stood."""
-    moved = transferred(before, after, pose.rotations[None], pose.centres[None])
-    shift = pose.centres[before.root] - moved.centres[0, before.root]
-    return QuadPose(moved.rotations[0], moved.centres[0] + shift)
+def _shifts(rig: QuadRig, longer: Sequence[QuadRig], poses: Sequence[QuadPose]) -> Floats:
+    """(T, K, Q, 3) how the quads' centres move in each pose with the logarithm of each length, the root in its place.
+
+    ``longer`` are the quads at rest with each part lengthened.
+    """
+    rotations, centres = (np.stack([getattr(pose, name) for pose in poses]) for name in ("rotations", "centres"))
+    shifts = np.empty((len(poses), len(longer), len(rig), 3))
+    for index, other in enumerate(longer):
+        moved = transferred(rig, other, rotations, centres).centres
+        root = centres[:, rig.root] - moved[:, rig.root]
+        shifts[:, index] = (moved + root[:, None] - centres) / LONGER
+    return shifts

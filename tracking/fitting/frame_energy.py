@@ -226,8 +226,8 @@ class FrameEnergy:
         binding = self._coarse.binding
         return BodyPart(quads, columns, vertices, binding[vertices], self.cage_rig.by_carrier_of(binding, quads))
 
-    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
-        """Pairs of outline samples around a pose, and their weighted derivatives."""
+    def _pairs(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> tuple[Matches, Floats]:
+        """Pairs of outline samples around a pose, and the roots (N,) of their weights."""
         fine = level.template is self._fine.template
         vertices = self.deform(pose) if fine else self.cage_rig.deform(level.binding, pose)
         reach = self.settings.reach * scale * self.unit
@@ -240,7 +240,11 @@ class FrameEnergy:
         else:
             every = 0 if self.settings.one_sided else level.every
             matches = level.matcher.match(vertices, packed, reach=reach, model_samples=level.samples, every=every)
-        root = self._root_weights(level, matches, scale, _rms(matches.residuals))
+        return matches, self._root_weights(level, matches, scale, _rms(matches.residuals))
+
+    def _outline_rows(self, level: _Level, packed: PackedObservation, pose: QuadPose, scale: float) -> _Rows:
+        """Pairs of outline samples around a pose, and their weighted derivatives."""
+        matches, root = self._pairs(level, packed, pose, scale)
         jacobian = self.cage_rig.outline_jacobian(
             level.by_carrier, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose)
         )

@@ -22,7 +22,7 @@ from tracking.fitting.joint_fit import FrameBlock
 from tracking.fitting.point_fit import moved
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
-from tracking.terms.energy import System, latent_basis, prediction_term, variance_term
+from tracking.terms.energy import System, prediction_term, variance_term
 from tracking.terms.silhouette import PackedObservation
 from tracking.terms.texture import FrameMarks
 
@@ -339,24 +339,37 @@ class FrameSolver(FrameEnergy):
         self, packed: PackedObservation, pose: QuadPose, latent: Floats, scale: float, part: slice
     ) -> tuple[QuadPose, Floats]:
         """Step the root's six numbers and the latent point along the manifold, or a part of these numbers."""
-        by_quads, weighted, _ = self._data_rows(self._coarse, packed, pose, scale)
-        basis = latent_basis(self.prior, pose, latent)
-        jacobian = (by_quads @ basis.astype(np.float32)).astype(np.float64)
+        at, chart = self.prior.evaluate(latent), self.prior.chart
+        root = chart.root
+        basis = chart.basis(RigidTransform(pose.rotations[root], pose.centres[root]), at.mean, at.mean_jacobian)
+        jacobian, weighted = self._rows_along(packed, pose, scale, basis)
         hessian = jacobian.T @ jacobian
         small = System(hessian, jacobian.T @ weighted)
-        at = self.prior.evaluate(latent)
         variance_term(small, at.variance, at.variance_gradient, self.settings.variance_weight)
         metric = np.einsum("ij,i,ij->j", basis, self._metric, basis)
         damping = 1e-3 * np.trace(hessian) / np.sum(metric) + 1e-6
         step = np.zeros(len(metric))
         step[part] = np.linalg.solve((small.hessian + damping * np.diag(metric))[part, part], -small.gradient[part])
         step *= min(1.0, 1.0 / max(np.abs(step[:3]).max() / 0.4, np.abs(step[6:]).max() / 1.0, 1e-9))
-        root = self.prior.chart.root
         moved_root = RigidTransform(
             rotation_from_vector(step[:3]) @ pose.rotations[root], pose.centres[root] + step[3:6]
         )
         latent = latent + step[6:]
         return self.pose_of(moved_root, latent), latent
+
+    def _rows_along(
+        self, packed: PackedObservation, pose: QuadPose, scale: float, basis: Floats
+    ) -> tuple[Floats, Floats]:
+        """Derivatives (N, K) of outlines and marked points by K numbers (basis (6 Q, K)), weighted residuals (N,)."""
+        matches, root = self._pairs(self._coarse, packed, pose, scale)
+        jacobian = self.cage_rig.outline_jacobian_along(
+            self.coarse_binding, matches.pairs, matches.directions, root, self.cage_rig.derivatives(pose), basis
+        )
+        weighted = root * matches.residuals
+        if self.points is not None and packed.sightings is not None and len(packed.sightings):
+            more, ours = self.points.rows(packed.sightings, pose, scale)
+            jacobian, weighted = np.concatenate([jacobian, more @ basis]), np.concatenate([weighted, ours])
+        return jacobian, weighted
 
     def _local_step(
         self, at: Evaluation, pose: QuadPose, latent: Floats, expected: Expectation | None

@@ -17,30 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
+from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
-from calibration.geometry.rotation_kernels import mean_rotations
-from calibration.geometry.transforms import (
-    RigidTransform,
-    left_jacobian,
-    rotation_from_vector,
-    vector_from_rotation,
-)
+from calibration.geometry.rotation_kernels import dot3, left_jacobian, mean_rotations, times3
+from calibration.geometry.transforms import RigidTransform, rotation_from_vector, vector_from_rotation
 
-__all__ = ["ChartDerivatives", "PoseChart", "fit_pose_chart"]
-
-
-@dataclass(frozen=True, eq=False)
-class ChartDerivatives:
-    """Derivatives of quads with respect to their own six entries of y (all other entries: zero).
-
-    Attributes:
-        rotation: (..., Q - 1, 3, 3) world rotation vector, applied on the left, per unit of w_q.
-        centre: (..., 3, 3) world displacement of any quad's centre per unit of its t_q, mm.
-    """
-
-    rotation: Floats
-    centre: Floats
+__all__ = ["PoseChart", "fit_pose_chart"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,30 +124,30 @@ class PoseChart:
         centres[..., self.root, :] = root.translation
         return rotations, centres
 
-    def derivatives(self, root: RigidTransform, y: Floats) -> ChartDerivatives:
-        """Derivatives of `from_vector` with respect to y, as the non-zero 3 x 3 blocks."""
-        _, turns = self.blocks(y)
-        # exp(w + dw) = exp(J_l(w) dw) exp(w): the mean rotation on the right does not enter.
-        rotation = np.asarray(root.rotation)
-        return ChartDerivatives(rotation[..., None, :, :] @ left_jacobian(turns), rotation * self.length_scale)
+    def basis(self, root: RigidTransform, y: Floats, y_jacobian: Floats) -> Floats:
+        """Return the (6 Q, 6 + k) derivative of the quads of one pose by the root's six numbers and k parameters of y.
 
-    def quad_jacobian(self, root: RigidTransform, y: Floats, y_jacobian: Floats) -> Floats:
-        """Chain a derivative of y through the chart.
+        The numbers of a quad, and the first six columns: a rotation vector applied on the left in world axes (rad), the
+        displacement of the centre (mm). The root's carry all quads along.
 
         Args:
-            root: world from root quad, one pose.
+            root: world from root quad.
             y: (D,) pose vector.
-            y_jacobian: (D, k) derivative of y with respect to k parameters (a prior's `mean_jacobian`).
-
-        Returns:
-            (Q, 6, k): rows 0-2 the left world rotation vector (rad), rows 3-5 the centre (mm), of each quad.
+            y_jacobian: (D, k) derivative of y by the parameters (a prior's ``mean_jacobian``).
         """
-        blocks = self.derivatives(root, y)
-        by_quad = np.asarray(y_jacobian).reshape(self.quads - 1, 6, -1)
-        result = np.zeros((self.quads, 6, by_quad.shape[-1]))
-        result[self.others, :3] = blocks.rotation @ by_quad[:, 3:]
-        result[self.others, 3:] = blocks.centre @ by_quad[:, :3]
-        return result
+        shifts, turns = self.blocks(y)
+        basis = np.zeros((self.quads, 6, 6 + y_jacobian.shape[1]))
+        _fill_basis(
+            np.ascontiguousarray(root.rotation, np.float64),
+            self.length_scale,
+            np.array(self.others),
+            self.root,
+            shifts,
+            turns,
+            np.ascontiguousarray(y_jacobian),
+            basis,
+        )
+        return basis.reshape(6 * self.quads, -1)
 
     def blocks(self, y: Floats) -> tuple[Floats, Floats]:
         """Return translations, in units of the length scale, and rotation vectors (..., Q - 1, 3) of pose vectors."""
@@ -209,3 +192,37 @@ def fit_pose_chart(
         apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
         length_scale = float(apart.min(axis=-1).mean())
     return PoseChart(means, length_scale, root)
+
+
+@compiled
+def _fill_basis(
+    to_world: Floats,
+    length_scale: float,
+    others: Ints,
+    root: int,
+    shifts: Floats,
+    turns: Floats,
+    y_jacobian: Floats,
+    basis: Floats,
+) -> None:
+    for k in range(3):
+        basis[root, k, k] = basis[root, 3 + k, 3 + k] = 1.0
+    arm, turned, world = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
+    for index in range(len(others)):
+        block = basis[others[index]]
+        for k in range(3):
+            block[k, k] = block[3 + k, 3 + k] = 1.0
+        for k in range(3):
+            arm[k] = length_scale * dot3(to_world[k], shifts[index])
+        block[3, 1], block[3, 2] = arm[2], -arm[1]
+        block[4, 0], block[4, 2] = -arm[2], arm[0]
+        block[5, 0], block[5, 1] = arm[1], -arm[0]
+        # exp(w + dw) = exp(J_l(w) dw) exp(w): the mean rotation on the right does not enter.
+        left_jacobian(turns[index, 0], turns[index, 1], turns[index, 2], turned)
+        times3(to_world, turned, world)
+        for r in range(3):
+            for m in range(3):
+                by_turn, by_shift = world[r, m], length_scale * to_world[r, m]
+                for k in range(y_jacobian.shape[1]):
+                    block[r, 6 + k] += by_turn * y_jacobian[6 * index + 3 + m, k]
+                    block[3 + r, 6 + k] += by_shift * y_jacobian[6 * index + m, k]

@@ -17,6 +17,8 @@ from scipy.spatial import ConvexHull, QhullError
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
+from calibration.geometry.elementary_kernels import angles
+from calibration.geometry.rotation_kernels import dot3
 from tracking.quads.oriented_quads import QuadRig, Region
 
 __all__ = ["Cage", "build_cage", "cage_conflicts", "clearance", "crossing_faces"]
@@ -237,29 +239,58 @@ def clearance(points: Floats, cage: Cage) -> tuple[Floats, Ints, Floats]:
 
 @compiled_parallel
 def _nearest_faces(points: Floats, vertices: Floats, faces: Ints, depth: Floats, face: Ints, weights: Floats) -> None:
+    count = len(faces)
+    middles, radii = _balls(vertices, faces)
     for i in prange(len(points)):
-        px, py, pz = points[i, 0], points[i, 1], points[i, 2]
-        best = np.inf
-        angle = 0.0
-        for j in range(len(faces)):
-            a, b, c = vertices[faces[j, 0]], vertices[faces[j, 1]], vertices[faces[j, 2]]
-            ax, ay, az = a[0] - px, a[1] - py, a[2] - pz
-            bx, by, bz = b[0] - px, b[1] - py, b[2] - pz
-            cx, cy, cz = c[0] - px, c[1] - py, c[2] - pz
-            aa, bb, cc = ax * ax + ay * ay + az * az, bx * bx + by * by + bz * bz, cx * cx + cy * cy + cz * cz
-            ab, bc, ca = ax * bx + ay * by + az * bz, bx * cx + by * cy + bz * cz, cx * ax + cy * ay + cz * az
-            la, lb, lc = np.sqrt(aa), np.sqrt(bb), np.sqrt(cc)
+        r, lengths = np.empty((len(vertices), 3)), np.empty(len(vertices))
+        for k in range(len(vertices)):
+            for axis in range(3):
+                r[k, axis] = vertices[k, axis] - points[i, axis]
+            lengths[k] = np.sqrt(dot3(r[k], r[k]))
+        # The nearest face is none of those whose ball lies beyond the far side of another's.
+        least, reach = np.empty(count), np.inf
+        across, along, half = np.empty(count), np.empty(count), np.empty(count)
+        for j in range(count):
+            x, y, z = middles[j, 0] - points[i, 0], middles[j, 1] - points[i, 1], middles[j, 2] - points[i, 2]
+            away = np.sqrt(x * x + y * y + z * z)
+            least[j] = away - radii[j]
+            reach = min(reach, away + radii[j])
             # Winding number by solid angles (Van Oosterom and Strackee 1983).
-            triple = ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
-            angle += 2.0 * np.arctan2(triple, la * lb * lc + ab * lc + bc * la + ca * lb)
-            wa, wb, wc = _nearest_on_triangle(aa, bb, cc, ab, bc, ca)
-            qx, qy, qz = wa * ax + wb * bx + wc * cx, wa * ay + wb * by + wc * cy, wa * az + wb * bz + wc * cz
-            square = qx * qx + qy * qy + qz * qz
+            a, b, c = r[faces[j, 0]], r[faces[j, 1]], r[faces[j, 2]]
+            la, lb, lc = lengths[faces[j, 0]], lengths[faces[j, 1]], lengths[faces[j, 2]]
+            across[j] = a[0] * (b[1] * c[2] - b[2] * c[1])
+            across[j] += a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
+            along[j] = la * lb * lc + dot3(a, b) * lc + dot3(b, c) * la + dot3(c, a) * lb
+        angles(across, along, half)
+        best = np.inf
+        for j in range(count):
+            if least[j] > reach:
+                continue
+            a, b, c = r[faces[j, 0]], r[faces[j, 1]], r[faces[j, 2]]
+            wa, wb, wc = _nearest_on_triangle(dot3(a, a), dot3(b, b), dot3(c, c), dot3(a, b), dot3(b, c), dot3(c, a))
+            x = wa * a[0] + wb * b[0] + wc * c[0]
+            y = wa * a[1] + wb * b[1] + wc * c[1]
+            z = wa * a[2] + wb * b[2] + wc * c[2]
+            square = x * x + y * y + z * z
             if square < best:
-                best = square
-                face[i] = j
+                best, face[i] = square, j
                 weights[i, 0], weights[i, 1], weights[i, 2] = wa, wb, wc
-        depth[i] = np.sqrt(best) if angle > 2.0 * np.pi else -np.sqrt(best)
+                reach = min(reach, 1.000001 * np.sqrt(square))
+        depth[i] = np.sqrt(best) if half.sum() > np.pi else -np.sqrt(best)
+
+
+@compiled
+def _balls(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
+    """Middles (F, 3) of faces and the radii (F,) of balls around them that hold the face, with room for rounding."""
+    middles, radii = np.empty((len(faces), 3)), np.zeros(len(faces))
+    for j in range(len(faces)):
+        a, b, c = vertices[faces[j, 0]], vertices[faces[j, 1]], vertices[faces[j, 2]]
+        for k in range(3):
+            middles[j, k] = (a[k] + b[k] + c[k]) / 3.0
+        for corner in (a, b, c):
+            x, y, z = corner[0] - middles[j, 0], corner[1] - middles[j, 1], corner[2] - middles[j, 2]
+            radii[j] = max(radii[j], 1.000001 * np.sqrt(x * x + y * y + z * z))
+    return middles, radii
 
 
 @compiled

@@ -25,7 +25,7 @@ from tracking.quads.cage import Cage, build_cage, clearance
 from tracking.quads.green import green_coordinates
 from tracking.quads.oriented_quads import QuadPose, QuadRig
 
-__all__ = ["CageRig", "CarrierDerivatives", "resized"]
+__all__ = ["CageRig", "CarrierDerivatives", "resized", "scaled_cage"]
 
 FLAT = 0.3
 """Below this conformality (1 for a similar face, 0 for one squashed to a line) the normal of a face fades away.
@@ -186,6 +186,33 @@ class CageRig:
             _along(by_quad, along, order, begins[first : first + count + 1], result)
         return result
 
+    def outline_jacobian_along(
+        self,
+        binding: Singles,
+        pairs: Ints,
+        directions: Floats,
+        scale: Floats,
+        derivatives: CarrierDerivatives,
+        ways: Floats,
+    ) -> Floats:
+        """Return the (N, K) derivative of ``scale direction . m`` by K numbers of which all quads depend.
+
+        What `outline_jacobian` gives times ``ways``, in single precision too: where K is small the points are derived
+        by these numbers, and nothing by the quads.
+
+        Args:
+            binding: (P, 4 Q + F) coordinates of the points.
+            pairs, directions, scale: as in `outline_jacobian`.
+            derivatives: of the carriers by all quads.
+            ways: (6 Q, K) derivative of the quads by the numbers.
+        """
+        moves = np.zeros((binding.shape[1], 3, ways.shape[1]))
+        _carriers_along(derivatives.starts, derivatives.columns, derivatives.blocks, ways, moves)
+        points = binding @ moves.reshape(len(moves), -1).astype(np.float32)
+        result = np.empty((len(pairs), ways.shape[1]))
+        _middles_along(points.reshape(len(points), 3, -1), pairs, 0.5 * scale[:, None] * directions, result)
+        return result
+
     @cached_property
     def _rest_faces(self) -> Floats:
         """(F, 4): |u|^2, u.v, |v|^2 and doubled area of the rest faces, u and v being the edges from vertex 0."""
@@ -217,6 +244,13 @@ def resized(cage_rig: CageRig, scales: Floats) -> CageRig:
     """Return quads whose width and height are scaled by (Q, 2), on the same rest cage."""
     extents = cage_rig.quads.extents * np.repeat(np.asarray(scales), 2, axis=1)
     return CageRig(replace(cage_rig.quads, extents=extents), cage_rig.cage)
+
+
+def scaled_cage(cage_rig: CageRig, scale: float) -> CageRig:
+    """Return quads and cage with all lengths multiplied by one factor."""
+    rig, cage = cage_rig.quads, cage_rig.cage
+    grown = replace(rig, centres=rig.centres * scale, extents=rig.extents * scale)
+    return CageRig(grown, Cage(cage.vertices * scale, cage.faces))
 
 
 @compiled
@@ -356,3 +390,23 @@ def _along(by_quad: Singles, directions: Singles, order: Ints, begins: Ints, res
                 block = by_quad[q, edge]
                 for m in range(6):
                     result[i, 6 * q + m] = x * block[m] + y * block[6 + m] + z * block[12 + m]
+
+
+@compiled
+def _carriers_along(starts: Ints, columns: Ints, blocks: Floats, ways: Floats, moves: Floats) -> None:
+    for quad in range(len(starts) - 1):
+        for n in range(starts[quad], starts[quad + 1]):
+            for r in range(3):
+                for m in range(6):
+                    by_quad = blocks[n, 6 * r + m]
+                    for k in range(ways.shape[1]):
+                        moves[columns[n], r, k] += by_quad * ways[6 * quad + m, k]
+
+
+@compiled_parallel
+def _middles_along(points: Singles, pairs: Ints, directions: Floats, result: Floats) -> None:
+    for i in prange(len(pairs)):
+        a, b = points[pairs[i, 0]], points[pairs[i, 1]]
+        x, y, z = directions[i, 0], directions[i, 1], directions[i, 2]
+        for k in range(result.shape[1]):
+            result[i, k] = x * (a[0, k] + b[0, k]) + y * (a[1, k] + b[1, k]) + z * (a[2, k] + b[2, k])

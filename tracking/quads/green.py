@@ -31,6 +31,7 @@ import numpy as np
 from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.compiled import compiled, compiled_parallel, prange
 from calibration.foundation.errors import InputError
+from calibration.geometry.elementary_kernels import angles, logarithms
 
 __all__ = ["green_along", "green_coordinates", "green_slopes"]
 
@@ -172,7 +173,7 @@ def _layer_potentials(
             r[k, 0], r[k, 1], r[k, 2] = x, y, z
             distance[k] = math.sqrt(x * x + y * y + z * z)
         # Of each edge: its logarithm, and the derivatives of that and of the solid angles beside it, along each way.
-        logs = np.empty(len(edges))
+        ratios, logs = np.empty(len(edges)), np.empty(len(edges))
         stretches, swings = np.empty((len(edges), sought)), np.empty((len(edges), sought))
         cross = np.empty(3)
         for e in range(len(edges)):
@@ -182,7 +183,7 @@ def _layer_potentials(
             below = total - length
             if below < 1e-14 * total:  # on the edge itself, where the logarithm is integrably infinite
                 below = 1e-14 * total
-            logs[e] = math.log((total + length) / below)
+            ratios[e] = (total + length) / below
             if sought:
                 factor = 2.0 / (below * (total + length))
                 across = factor * total / (far * near)
@@ -194,15 +195,19 @@ def _layer_potentials(
                     way = ways[k, i % ways.shape[1]]
                     stretches[e, k] = by_a * _dot(a, way) + by_b * _dot(b, way)
                     swings[e, k] = _dot(cross, way)
-        sums, hats, bends = np.empty(3), np.empty(3), np.empty(3)
+        logarithms(ratios, logs)
+        heights, solid, across, along_it = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
         for j in range(count):
             a, b, c = r[faces[j, 0]], r[faces[j, 1]], r[faces[j, 2]]
             la, lb, lc = distance[faces[j, 0]], distance[faces[j, 1]], distance[faces[j, 2]]
-            height = _dot(a, normals[j])
-            # Solid angle (Van Oosterom and Strackee 1983); the triple product is height * doubled area.
-            angle = 2.0 * math.atan2(
-                height * doubled[j], la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb
-            )
+            heights[j] = _dot(a, normals[j])
+            # Half the solid angle (Van Oosterom and Strackee 1983); the triple product is height * doubled area.
+            across[j] = heights[j] * doubled[j]
+            along_it[j] = la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb
+        angles(across, along_it, solid)
+        sums, hats, bends = np.empty(3), np.empty(3), np.empty(3)
+        for j in range(count):
+            height, angle = heights[j], 2.0 * solid[j]
             single = -height * angle
             sums[:] = 0.0
             for e in range(3):

@@ -22,14 +22,14 @@ from tracking.quads.anchors import anchored_rows, anchored_slopes
 from tracking.quads.attachment import attach_alike, attach_posed_quads
 from tracking.quads.body_rig import MARGIN, reference_coordinates
 from tracking.quads.cage import Cage, clearance
-from tracking.quads.deformation import CageRig
+from tracking.quads.deformation import CageRig, scaled_cage
 from tracking.quads.oriented_quads import QuadRig
 from tracking.quads.placement import Enclosure, drawn_in
 from tracking.quads.template import Template
 from tracking.subjects.ears import EARS, with_ears
 from tracking.subjects.shape import BodyShape
 from tracking.subjects.skeleton import SubjectSkeleton
-from tracking.subjects.subject import Subject, scaled_subject
+from tracking.subjects.subject import Subject
 
 __all__ = ["Shaped", "Shaper"]
 
@@ -85,7 +85,7 @@ class Shaper:
         actor = self._actor(shape)
         skeleton = actor.skeleton
         skin, pose = _posed_skin(actor, shape)
-        scaled = scaled_subject(builtin, shape.scale).cage_rig
+        scaled = scaled_cage(builtin.cage_rig, shape.scale)
         rig = replace(scaled.quads, centres=self._centres(shape, skeleton, pose))
         cage_rig = CageRig(rig, Cage(rig.posed_corners(rig.rest).reshape(-1, 3), scaled.cage.faces))
         stretch = _Stretch(scaled, shape.scale, cage_rig)

@@ -29,8 +29,8 @@ from tracking.priors.gplvm import GplvmPrior
 from tracking.priors.prior import LinearPrior
 from tracking.priors.scaling import builtin_prior_for
 from tracking.quads.body_rig import place_body_rig, reference_coordinates
-from tracking.quads.cage import Cage, build_cage
-from tracking.quads.deformation import CageRig, resized
+from tracking.quads.cage import build_cage
+from tracking.quads.deformation import CageRig, resized, scaled_cage
 from tracking.quads.oriented_quads import load_quad_rig, save_quad_rig
 from tracking.quads.placement import Enclosure
 from tracking.quads.template import STEP_VERTICES, Template, bound, coarse_anchored, coarse_template
@@ -202,14 +202,12 @@ def taught(subject: Subject, sizes: Floats, spread: Floats, prior: LinearPrior |
 def scaled_subject(subject: Subject, scale: float) -> Subject:
     """Return the subject with all lengths multiplied by one factor: the same coordinates, normals' share scaled."""
     rig = subject.cage_rig.quads
-    cage = subject.cage_rig.cage
-    grown = replace(rig, centres=rig.centres * scale, extents=rig.extents * scale)
     chart = replace(subject.prior.chart, length_scale=subject.prior.chart.length_scale * scale)
     columns = np.ones(subject.template.binding.shape[1])
     columns[4 * len(rig) :] = scale
     return replace(
         subject,
-        cage_rig=CageRig(grown, Cage(cage.vertices * scale, cage.faces)),
+        cage_rig=scaled_cage(subject.cage_rig, scale),
         template=_scaled(subject.template, scale, columns),
         outline_template=_scaled(subject.outline_template, scale, columns),
         prior=replace(subject.prior, chart=chart),

@@ -24,12 +24,12 @@ from calibration.geometry.rotation_kernels import (
     times3,
     times_transposed3,
 )
-from calibration.geometry.transforms import cross_matrix, vector_from_rotation
+from calibration.geometry.transforms import vector_from_rotation
 from tracking.priors.pose_chart import PoseChart
-from tracking.priors.prior import LatentPoint, Prior
+from tracking.priors.prior import LatentPoint
 from tracking.quads.oriented_quads import QuadPose
 
-__all__ = ["System", "add_row", "latent_basis", "prediction_term", "prior_term", "variance_term"]
+__all__ = ["System", "add_row", "prediction_term", "prior_term", "variance_term"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,16 +175,3 @@ def prediction_term(
     size = len(units)
     system.hessian[np.arange(size), np.arange(size)] += units**2
     system.gradient[:size] += units * residual
-
-
-def latent_basis(prior: Prior, pose: QuadPose, latent: Floats) -> Floats:
-    """Return the (6 Q, 6 + d) derivative of the quads by the root's step and the latent point, at y(x)."""
-    chart = prior.chart
-    root = chart.root
-    root_pose, y = chart.to_vector(pose.rotations, pose.centres)
-    basis = np.zeros((chart.quads, 6, 6 + prior.latent_dim))
-    basis[:, :3, :3] = np.eye(3)
-    basis[:, 3:, :3] = -cross_matrix(pose.centres - pose.centres[root])
-    basis[:, 3:, 3:6] = np.eye(3)
-    basis[:, :, 6:] = chart.quad_jacobian(root_pose, y, prior.mean_jacobian(latent))
-    return basis.reshape(6 * chart.quads, -1)

@@ -21,7 +21,7 @@ from calibration.foundation.spans import Span
 from capture.recordings.masks import LikeliestMasks
 from capture.recordings.recording import Recording, load_recording
 from vivarig.jobs.cutting import LENGTH, cut, cut_finer
-from vivarig.jobs.kept_objects import is_ours, load_object, save_object
+from vivarig.jobs.kept_objects import is_ours, load_object, load_object_anew, save_object
 
 __all__ = ["Job", "PartMasks", "StagePlan"]
 
@@ -163,6 +163,15 @@ class Job:
         made = make()
         save_object(path, made, self._rests_on(stage))
         return made
+
+    def keep_step(self, stage: str, name: str, made: object) -> None:
+        """Keep what was made on the way to what a stage's parts share, until that is kept."""
+        save_object(self._kept(stage, name), made, self._rests_on(stage))
+
+    def kept_step(self, stage: str, name: str) -> Any:
+        """Return what was kept on the way, None where it was not."""
+        path = self._kept(stage, name)
+        return load_object_anew(path) if path.is_file() else None
 
     def forget(self, stage: str) -> None:
         """Remove the steps of what a stage's parts share, which is kept by now."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from calibration.foundation.files import write_bytes
 
-__all__ = ["is_ours", "load_object", "save_object"]
+__all__ = ["is_ours", "load_object", "load_object_anew", "save_object"]
 
 _KEY_BYTES = _MAC_BYTES = 32
 
@@ -43,9 +43,14 @@ def load_object(path: Path) -> Any:
     return _unpickled(path, path.stat().st_mtime_ns)
 
 
+def load_object_anew(path: Path) -> Any:
+    """Return an object as `load_object` does, without remembering it: one that is large and seldom asked for."""
+    return pickle.loads(path.read_bytes()[_MAC_BYTES:])
+
+
 @lru_cache(maxsize=1)  # a worker that goes on to the next stage no longer needs what the parts of the last one shared
 def _unpickled(path: Path, stamp: int) -> Any:
-    return pickle.loads(path.read_bytes()[_MAC_BYTES:])
+    return load_object_anew(path)
 
 
 def _signature(content: bytes, name: str, rests_on: str) -> bytes:

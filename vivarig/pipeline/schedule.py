@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -83,7 +83,7 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
     cut_out = any(stage.name == "silhouettes" for stage in cut)
     for stage in wanted:
         if stage in cut:
-            nodes += _shared_nodes(job, stage, threads, cut_out=cut_out) if stage.shared else []
+            nodes += _shared_nodes(job, stage, threads, _looked_first(job, cut)) if stage.shared else []
             nodes += _part_nodes(job, stage, threads)
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
@@ -111,27 +111,34 @@ def _in_order(job: Job, stage: Stage) -> bool:
     return stage.name == "silhouettes" and job.options(SilhouetteOptions).model in _IN_ORDER
 
 
-def _shared_nodes(job: Job, stage: Stage, threads: int, *, cut_out: bool) -> list[Node]:
+def _shared_nodes(job: Job, stage: Stage, threads: int, first: Looked) -> list[Node]:
     """Return the tasks that make what the parts of a stage share.
 
-    Cameras are learnt one by one before they are learnt together. Where silhouettes are ``cut_out`` in this run, the
-    frames that a preparation looks at are cut out first.
+    Cameras are learnt one by one before they are learnt together. The frames of ``first``, which a preparation looks
+    at, are cut out before all others.
     """
     if stage.name == "silhouettes":
         cameras = range(len(job.recording.of_kind("light")))
         learnt = [
-            Node((stage.name, _LEARN, f"{k:04d}"), (tasks.learn, job, stage.name, k), frozenset()) for k in cameras
+            Node((stage.name, _LEARN, f"{k:04d}"), (tasks.learn, job, stage.name, k, first), frozenset())
+            for k in cameras
         ]
         return [*learnt, replace(_prepare_node(job, stage.name, threads, Looked()), needs=_keys(learnt))]
-    looked = _looked_at(job.stretches, job.spans(stage.name)) if _looks(job) else ()
-    first = cut_out and bool(looked)
+    looked = first if first.spans else Looked(_looked_at(job.stretches, job.spans(stage.name)) if _looks(job) else ())
     known = frozenset({("silhouettes", "prepare", "")})
     nodes = [
-        Node(("silhouettes", PHASE, str(span)), (tasks.look, job, "silhouettes", span, len(looked)), known)
-        for span in looked
-        if first
+        Node(("silhouettes", PHASE, str(span)), (tasks.look, job, "silhouettes", span, len(first.spans)), known)
+        for span in first.spans
     ]
-    return [*nodes, _prepare_node(job, stage.name, threads, Looked(looked, first))]
+    return [*nodes, _prepare_node(job, stage.name, threads, looked)]
+
+
+def _looked_first(job: Job, cut: Sequence[Stage]) -> Looked:
+    """Return the stretches of which a few frames are cut out first: where silhouettes and track are made in one run."""
+    if not {"silhouettes", "track"} <= {stage.name for stage in cut} or not _looks(job):
+        return Looked()
+    spans = _looked_at(job.stretches, job.spans("track"))
+    return Looked(spans, first=bool(spans))
 
 
 def _prepare_node(job: Job, stage: str, threads: int, looked: Looked) -> Node:

@@ -95,13 +95,13 @@ def prepare(job: Job, stage: str, threads: int, looked: Looked) -> bool:
     return prepared is not None
 
 
-def learn(job: Job, stage: str, camera: int) -> None:
-    """Learn one camera of the silhouettes for the task that learns how they go together."""
+def learn(job: Job, stage: str, camera: int, looked: Looked) -> None:
+    """Learn one camera of the silhouettes for the task that learns how they go together, and keep what `look` needs."""
     from vivarig.stages import silhouettes
 
     if not job.is_prepared(stage):
         with _keeping(job, stage):
-            silhouettes.learn(job, camera)
+            silhouettes.learn(job, camera, looked)
 
 
 def look(job: Job, stage: str, span: Span, parts: int) -> None:

@@ -26,6 +26,7 @@ from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked, look_frames
 from vivarig.jobs.job import Job
+from vivarig.jobs.seen_looks import frames_to_keep, keep_seen, seen_lent
 from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
@@ -72,9 +73,12 @@ def check_sheet(options: SilhouetteOptions) -> None:
         raise InputError(f"--sheet {options.sheet}: wanted a file name that ends in {', '.join(_SHEETS)}")
 
 
-def learn(job: Job, camera: int) -> None:
-    """Learn one of the light cameras by itself; kept for `prepare`."""
-    learn_model(job.recording, model_options(job.options(SilhouetteOptions)), camera)
+def learn(job: Job, camera: int, looked: Looked) -> None:
+    """Learn one of the light cameras by itself; kept for `prepare`. Images that ``looked`` asks for are kept, too."""
+    options = model_options(job.options(SilhouetteOptions))
+    seen = learn_model(job.recording, options, camera, frames_to_keep(job, looked))
+    if seen is not None:
+        keep_seen(job, looked, camera, seen)
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:
@@ -103,10 +107,11 @@ def look(job: Job, span: Span, parts: int) -> None:
     options = job.options(SilhouetteOptions)
     frames = [options.start + frame for frame in look_frames(job, span, parts)]
     path, settings = job.path("silhouettes", PHASE, span), model_options(options)
-    segment_recording(
-        job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
-        models=job.prepared("silhouettes"), workers=1,
-    )  # fmt: skip
+    with seen_lent(job, [span]):
+        segment_recording(
+            job.recording, path, settings, start=frames[0], stop=frames[-1] + 1, only=frames,
+            models=job.prepared("silhouettes"), workers=1,
+        )  # fmt: skip
 
 
 def extract(job: Job, span: Span) -> None:

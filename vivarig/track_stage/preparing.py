@@ -21,6 +21,7 @@ from vivarig.jobs.cutting import spread
 from vivarig.jobs.first_looks import Looked, look_frames, own_frames, shown_masks
 from vivarig.jobs.footage_images import cameras_of
 from vivarig.jobs.job import Job
+from vivarig.jobs.seen_looks import seen_lent
 from vivarig.redrawing.clearing import Things, clear_frames, parts_the_subject, things_that_stand
 from vivarig.redrawing.learning import Masks, Redrawing, learn_outlines
 from vivarig.redrawing.parts import found_again
@@ -55,7 +56,7 @@ def prepare(job: Job, threads: int, looked: Looked) -> object:
     shaped = name in BODIES and options.adapt
     if known and not shaped:
         return Prepared(options.scale or 1.0)
-    with shown_masks(job, looked) as cut:
+    with shown_masks(job, looked) as cut, seen_lent(job, looked.spans):
         rig = rig_of(job)
         subject = with_points(load_subject(name, base=job.folder), job)
         look = Looks(cut, rig, marked_points(job), hull=job.options(TrackOptions).data != DATA[0])

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration.geometry.rotation_kernels import dot3, mean_rotations, times3, times_transposed3, transposed_times3
+from calibration.geometry.rotation_kernels import (
+    dot3,
+    left_jacobian,
+    mean_rotations,
+    times3,
+    times_transposed3,
+    transposed_times3,
+)
+from calibration.geometry.transforms import left_jacobian as plain_left_jacobian
 from calibration.geometry.transforms import mean_rotation, rotation_from_vector
 
 
@@ -26,3 +34,11 @@ def test_small_products_are_those_of_matrices() -> None:
         kernel(a, b, out)
         np.testing.assert_allclose(out, wanted, atol=1e-14)
     assert dot3(a[0], b[0]) == pytest.approx(a[0] @ b[0], abs=1e-14)
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-7, 1e-3, 0.2999, 0.3001, 2.0, 5.0])
+def test_left_jacobian_is_that_of_the_plain_function(length: float) -> None:
+    vector = length * np.array([0.6, -0.48, 0.64])
+    out = np.empty((3, 3))
+    left_jacobian(*vector, out)
+    np.testing.assert_allclose(out, plain_left_jacobian(vector), atol=1e-14)

@@ -29,6 +29,7 @@ from capture.hull.sequence import HullSettings, reconstruct_hulls
 from capture.hull.store import read_hull, read_hulls
 from capture.recordings.masks import MaskFlag, read_masks
 from capture.recordings.recording import load_recording
+from capture.recordings.seen_frames import lent
 from capture.recordings.video import write_video
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.cleanup import clean_mask, silhouette_of
@@ -141,14 +142,20 @@ def test_cameras_learnt_one_by_one_are_put_together_to_the_same_models(
         return pickle.loads(kept[name])
 
     with keeping(keep):
-        for camera in range(4):
-            learn_model(recording, ModelOptions(), camera)
+        shown = [learn_model(recording, ModelOptions(), camera, beside=[1, 3]) for camera in range(4)]
         assert made == [f"camera {k}" for k in range(4)]
         models = learn_models(recording, workers=2)
         assert len(made) == 4, "learnt once, threads know it, too"
     segment_recording(recording, tmp_path / "ahead.h5", models=models)
     segment_recording(recording, tmp_path / "whole.h5", models=learn_models(recording))
     assert (tmp_path / "ahead.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    # Images that came by while cameras were learnt are those that are cut out.
+    seen = [one for one in shown if one is not None]
+    assert [sorted(one.images) for one in seen] == [[1, 3]] * 4
+    for path, some in (("lent.h5", seen), ("decoded.h5", [])):
+        with lent({one.source: lambda one=one: one for one in some}):
+            segment_recording(recording, tmp_path / path, start=1, stop=4, only=[1, 3], models=models)
+    assert (tmp_path / "lent.h5").read_bytes() == (tmp_path / "decoded.h5").read_bytes()
 
 
 @pytest.mark.parametrize(("hard", "least"), [(False, 0.97), (True, 0.93)])

@@ -66,7 +66,7 @@ def test_known_vector():
     np.testing.assert_allclose(y, [2, 0, 0, 0, 0, np.pi / 2], atol=1e-12)
 
 
-@pytest.mark.parametrize("size", [1e-7, 0.3, 2.5])
+@pytest.mark.parametrize("size", [1e-7, 0.3, 2.5, 4.0])
 def test_derivatives_against_finite_differences(size):
     rng = np.random.default_rng(3)
     rotations, centres = random_quads(rng, 10, 5)
@@ -74,15 +74,19 @@ def test_derivatives_against_finite_differences(size):
     root, _ = chart.to_vector(rotations[0], centres[0])
     y = rng.normal(size=chart.dimension)
     y.reshape(-1, 6)[:, 3:] *= size / np.linalg.norm(y.reshape(-1, 6)[:, 3:], axis=1, keepdims=True)
-    jacobian = chart.quad_jacobian(root, y, np.eye(chart.dimension))
+    basis = chart.basis(root, y, np.eye(chart.dimension)).reshape(chart.quads, 6, -1)
     step = 1e-6
-    for entry in range(chart.dimension):
-        shift = step * np.eye(chart.dimension)[entry]
-        r_plus, c_plus = chart.from_vector(root, y + shift)
-        r_minus, c_minus = chart.from_vector(root, y - shift)
+    for entry in range(6 + chart.dimension):
+        ends = []
+        for way in (step, -step):
+            change = way * np.eye(6 + chart.dimension)[entry]
+            turned = rotation_from_vector(change[:3]) @ root.rotation
+            moved = RigidTransform(turned, root.translation + change[3:6])
+            ends.append(chart.from_vector(moved, y + change[6:]))
+        (r_plus, c_plus), (r_minus, c_minus) = ends
         turn = vector_from_rotation(r_plus @ np.swapaxes(r_minus, -1, -2)) / (2 * step)
-        np.testing.assert_allclose(jacobian[:, :3, entry], turn, atol=1e-7)
-        np.testing.assert_allclose(jacobian[:, 3:, entry], (c_plus - c_minus) / (2 * step), atol=1e-6)
+        np.testing.assert_allclose(basis[:, :3, entry], turn, atol=1e-7)
+        np.testing.assert_allclose(basis[:, 3:, entry], (c_plus - c_minus) / (2 * step), atol=1e-6)
 
 
 def test_default_length_scale_is_the_distance_of_neighbours():

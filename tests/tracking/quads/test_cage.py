@@ -55,6 +55,20 @@ def test_tube_volume_is_that_of_the_box() -> None:
     np.testing.assert_allclose(weights.sum(axis=1), 1)
 
 
+def test_clearance_is_that_of_all_faces_looked_at_one_by_one(rng: np.random.Generator) -> None:
+    cage = build_cage(star_rig(3))
+    points = rng.uniform(-160.0, 160.0, (300, 3)) * [1.0, 1.0, 0.3]
+    depth, face, weights = clearance(points, cage)
+    corners = cage.vertices[cage.faces]
+    for point, deep, nearest, shares in zip(points, depth, face, weights, strict=True):
+        repeated = np.broadcast_to(point, (len(corners), 3))
+        away = np.linalg.norm(trimesh.triangles.closest_point(corners, repeated) - point, axis=1)
+        assert abs(deep) == pytest.approx(away.min(), abs=1e-9)
+        assert np.linalg.norm(shares @ corners[nearest] - point) == pytest.approx(away.min(), abs=1e-9)
+    inside = trimesh.Trimesh(cage.vertices, cage.faces, process=False).contains(points)
+    np.testing.assert_array_equal(depth > 0, inside)
+
+
 def test_crossing_cage_is_refused() -> None:
     rig = star_rig(3)
     centres = rig.centres.copy()

@@ -155,6 +155,10 @@ def test_derivatives_by_quads_against_finite_differences() -> None:
     middle = scale[:, None, None] * 0.5 * (jacobian[pairs[:, 0]] + jacobian[pairs[:, 1]])
     # Single precision of numbers up to 100
     np.testing.assert_allclose(along, np.einsum("pi,pik->pk", directions, middle), atol=1e-4)
+    # By a few numbers of which all quads depend: the same, chained.
+    ways = np.random.default_rng(5).normal(size=(6 * len(rig), 4))
+    chained = cage_rig.outline_jacobian_along(binding.astype(np.float32), pairs, directions, scale, derivatives, ways)
+    np.testing.assert_allclose(chained, along @ ways, atol=1e-3)
 
 
 def squashed(rig: QuadRig, height: float) -> QuadPose:
