@@ -131,10 +131,12 @@ def test_poses_of_another_build_are_looked_for_along_the_manifold_too(
             return np.eye(1), np.ones(1)
 
     monkeypatch.setattr("tracking.adapting.shape_search._effects", lambda *args: ())
+    monkeypatch.setattr("tracking.adapting.shape_search._shifts", lambda rig, longer, poses: [None] * len(poses))
     solver: Any = Solver()
     nothing: Any = None
+    shaped: Any = SimpleNamespace(subject=SimpleNamespace(cage_rig=SimpleNamespace(quads=None)))
     begun: Any = {0: stuck}
-    fits, _, _ = _measured(solver, {0: nothing}, begun, nothing, nothing, [], anew)
+    fits, _, _ = _measured(solver, {0: nothing}, begun, shaped, nothing, [], anew)
     assert fits[0].pose == ("b" if anew else "a")
 
 
