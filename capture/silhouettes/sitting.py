@@ -1,15 +1,16 @@
 """Silhouettes of a subject that sits, in all views together: looks learnt per camera, and what the others support.
 
-Learning goes in rounds: looks of the current region against what is near it, a graph cut, the hull of the other
-views as a prior (`support`), and again. The hull of the others also bounds the region that looks are learnt from: a
-view that took the ground for the subject would otherwise learn just that from its own cut, ever more surely. A frame
-is cut twice: by its camera's looks alone, then with the support of the other views' first cuts.
+Learning goes in rounds: looks of the current region against what is near it, a graph cut, its outline moved to the
+image's edges, the hull of the other views as a prior (`support`), and again. The hull of the others also bounds the
+region that looks are learnt from: a view that took the ground for the subject would otherwise learn just that from its
+own cut, ever more surely. A frame is cut twice: by its camera's looks alone, then with the support of the other views'
+first cuts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -22,6 +23,7 @@ from capture.discs import disc, grown
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.edges.graph_cut import least_cut
+from capture.silhouettes.edges.image_edge import brighter_or_darker, on_image_edge
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 
 __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
@@ -66,7 +68,13 @@ class Cut:
         odds = self.odds.astype(np.float32) / np.float32(16.0)
         if prior is not None:
             odds += prior[model.place.window]
-        return model.whole(follow_thin_end(_main_part(least_cut(odds, self.grey), model.place.core), self.grey))
+        found = follow_thin_end(_main_part(least_cut(odds, self.grey), model.place.core), self.grey)
+        return model.whole(_on_edge(found, self.grey, model))
+
+
+def _on_edge(mask: Bools, grey: Bytes, model: AppearanceModel) -> Bools:
+    """Return a cut (h, w) with its outline on the image's edge; specks that are left of where it was are dropped."""
+    return _main_part(on_image_edge(mask, grey, _doubt_px(model.shape), model.sign), mask)
 
 
 def _main_part(mask: Bools, core: Bools) -> Bools:
@@ -127,7 +135,7 @@ class _Learner:
         """Learn the looks from the regions and cut all images; return the masks (H, W)."""
         self.model = AppearanceModel(look_tables(self.codes, self.regions, self.near), self.place, self.shape)
         away = cv2.dilate(self.place.lively.view(np.uint8), disc(4)) == 0
-        masks = []
+        cuts = []
         for codes, grey, prior in zip(self.codes, self.greys, priors, strict=True):
             odds = self.model.odds(codes)
             if first:
@@ -135,8 +143,12 @@ class _Learner:
             if prior is not None:
                 odds += prior[self.place.window]
             found = _main_part(least_cut(odds, grey), self.place.core)
-            masks.append(self.model.whole(found if found.any() else self.place.core))
-        return masks
+            cuts.append(found if found.any() else self.place.core)
+        if not first:
+            sign = brighter_or_darker(cuts, self.greys, _doubt_px(self.shape))
+            self.model = replace(self.model, sign=sign)
+            cuts = [_on_edge(cut, grey, self.model) for cut, grey in zip(cuts, self.greys, strict=True)]
+        return [self.model.whole(cut) for cut in cuts]
 
     def settle(self, masks: Sequence[Bools], bounds: Sequence[Bools | None]) -> None:
         """Set the next regions: the masks (H, W) with some doubt around, as far as the others' bounds (H, W) go."""
