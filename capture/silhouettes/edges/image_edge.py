@@ -117,8 +117,8 @@ def brighter_or_darker(masks: Sequence[Bools], greys: Sequence[Bytes], reach: in
 def on_image_edge(mask: Bools, grey: Bytes, reach: int, sign: int) -> Bools:
     """Return a silhouette (h, w) whose outline has been moved to the image's edge nearby.
 
-    Of all ways along the outline that move by half a pixel a pixel at most, the one is taken on which the image changes
-    most. Holes stay, and so do smaller parts. The outline does not pass another part of itself.
+    Of all ways along it whose distance from the outline changes by half a pixel per pixel at most, the one is taken on
+    which the image changes most. Holes and smaller parts stay. The outline does not pass another part of itself.
 
     Args:
         mask: (h, w) the silhouette.
@@ -138,7 +138,8 @@ def on_image_edge(mask: Bools, grey: Bytes, reach: int, sign: int) -> Bools:
     out = mask.copy()
     near = rim.away <= reach + 1
     inside = np.where(rim.filled, -rim.away, rim.away)[near] <= moved[rim.labels[near]]
-    out[near] = inside & (mask | ~rim.filled)[near]
+    holes, others = rim.filled & ~mask, mask & ~rim.filled
+    out[near] = (inside & ~holes[near]) | others[near]
     return out
 
 
