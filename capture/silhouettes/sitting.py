@@ -31,6 +31,8 @@ __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
 #: Share of the image's longer side added around the silhouettes by default.
 SITTING_MARGIN = 0.003
 _ROUNDS = 5
+#: Share of the image's longer side that the other silhouettes may lack: they lie on the image's edge to a pixel or two.
+_LOOSE = 0.0015
 #: Share of the image's longer side that is left to doubt around a silhouette; looks of the ground are learnt from the
 #: ring beyond it, this often as wide: ground farther off is lit otherwise.
 _DOUBT = 0.01
@@ -90,7 +92,7 @@ def others_bound(masks: Sequence[Bools], rig: Rig, index: int) -> Bools | None:
     others = np.ones(len(masks), dtype=bool)
     others[index] = False
     # Their edges are uncertain too: pixels of theirs, which are more or fewer of this view's.
-    loose = [grown(mask, round(SITTING_MARGIN * max(mask.shape))) for mask in masks]
+    loose = [grown(mask, round(_LOOSE * max(mask.shape))) for mask in masks]
     hull = implicit_hull(loose, rig, views=others, sharp=False, score=False)
     if hull.is_empty:
         return None
