@@ -70,8 +70,8 @@ class Cut:
         odds = self.odds.astype(np.float32) / np.float32(16.0)
         if prior is not None:
             odds += prior[model.place.window]
-        found = follow_thin_end(_main_part(least_cut(odds, self.grey), model.place.core), self.grey)
-        return model.whole(_on_edge(found, self.grey, model))
+        found = _on_edge(_main_part(least_cut(odds, self.grey), model.place.core), self.grey, model)
+        return model.whole(follow_thin_end(found, self.grey))
 
 
 def _on_edge(mask: Bools, grey: Bytes, model: AppearanceModel) -> Bools:
