@@ -73,11 +73,13 @@ class AppearanceModel:
         tables: (4, 4096) log odds of the subject per look.
         place: where it lives.
         shape: (H, W) of the image.
+        sign: 1 if the subject is brighter than the ground next to it, -1 if darker, 0 if neither.
     """
 
     tables: Singles
     place: Surroundings
     shape: tuple[int, int]
+    sign: int = 0
 
     def odds(self, codes: NDArray[np.int32]) -> Singles:
         """Return (h, w) the log odds of the window's looks (4, h, w): the mean of the first three, and the change's."""

@@ -1,15 +1,16 @@
 """Silhouettes of a subject that sits, in all views together: looks learnt per camera, and what the others support.
 
-Learning goes in rounds: looks of the current region against what is near it, a graph cut, the hull of the other
-views as a prior (`support`), and again. The hull of the others also bounds the region that looks are learnt from: a
-view that took the ground for the subject would otherwise learn just that from its own cut, ever more surely. A frame
-is cut twice: by its camera's looks alone, then with the support of the other views' first cuts.
+Learning goes in rounds: looks of the current region against what is near it, a graph cut, its outline moved to the
+image's edges, the hull of the other views as a prior (`support`), and again. The hull of the others also bounds the
+region that looks are learnt from: a view that took the ground for the subject would otherwise learn just that from its
+own cut, ever more surely. A frame is cut twice: by its camera's looks alone, then with the support of the other views'
+first cuts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -22,6 +23,7 @@ from capture.discs import disc, grown
 from capture.hull.agreement import mesh_silhouette
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.edges.graph_cut import least_cut
+from capture.silhouettes.edges.image_edge import brighter_or_darker, on_image_edge
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 
 __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
@@ -29,6 +31,8 @@ __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
 #: Share of the image's longer side added around the silhouettes by default.
 SITTING_MARGIN = 0.003
 _ROUNDS = 5
+#: Share of the image's longer side that the other silhouettes may lack: they lie on the image's edge to a pixel or two.
+_LOOSE = 0.0015
 #: Share of the image's longer side that is left to doubt around a silhouette; looks of the ground are learnt from the
 #: ring beyond it, this often as wide: ground farther off is lit otherwise.
 _DOUBT = 0.01
@@ -66,7 +70,13 @@ class Cut:
         odds = self.odds.astype(np.float32) / np.float32(16.0)
         if prior is not None:
             odds += prior[model.place.window]
-        return model.whole(follow_thin_end(_main_part(least_cut(odds, self.grey), model.place.core), self.grey))
+        found = _on_edge(_main_part(least_cut(odds, self.grey), model.place.core), self.grey, model)
+        return model.whole(follow_thin_end(found, self.grey))
+
+
+def _on_edge(mask: Bools, grey: Bytes, model: AppearanceModel) -> Bools:
+    """Return a cut (h, w) with its outline on the image's edge; specks that are left of where it was are dropped."""
+    return _main_part(on_image_edge(mask, grey, _doubt_px(model.shape), model.sign), mask)
 
 
 def _main_part(mask: Bools, core: Bools) -> Bools:
@@ -82,7 +92,7 @@ def others_bound(masks: Sequence[Bools], rig: Rig, index: int) -> Bools | None:
     others = np.ones(len(masks), dtype=bool)
     others[index] = False
     # Their edges are uncertain too: pixels of theirs, which are more or fewer of this view's.
-    loose = [grown(mask, round(SITTING_MARGIN * max(mask.shape))) for mask in masks]
+    loose = [grown(mask, round(_LOOSE * max(mask.shape))) for mask in masks]
     hull = implicit_hull(loose, rig, views=others, sharp=False, score=False)
     if hull.is_empty:
         return None
@@ -127,7 +137,7 @@ class _Learner:
         """Learn the looks from the regions and cut all images; return the masks (H, W)."""
         self.model = AppearanceModel(look_tables(self.codes, self.regions, self.near), self.place, self.shape)
         away = cv2.dilate(self.place.lively.view(np.uint8), disc(4)) == 0
-        masks = []
+        cuts = []
         for codes, grey, prior in zip(self.codes, self.greys, priors, strict=True):
             odds = self.model.odds(codes)
             if first:
@@ -135,8 +145,12 @@ class _Learner:
             if prior is not None:
                 odds += prior[self.place.window]
             found = _main_part(least_cut(odds, grey), self.place.core)
-            masks.append(self.model.whole(found if found.any() else self.place.core))
-        return masks
+            cuts.append(found if found.any() else self.place.core)
+        if not first:
+            sign = brighter_or_darker(cuts, self.greys, _doubt_px(self.shape))
+            self.model = replace(self.model, sign=sign)
+            cuts = [_on_edge(cut, grey, self.model) for cut, grey in zip(cuts, self.greys, strict=True)]
+        return [self.model.whole(cut) for cut in cuts]
 
     def settle(self, masks: Sequence[Bools], bounds: Sequence[Bools | None]) -> None:
         """Set the next regions: the masks (H, W) with some doubt around, as far as the others' bounds (H, W) go."""
