@@ -29,7 +29,7 @@ from capture.silhouettes.edges.thin_ends import follow_thin_end
 __all__ = ["SITTING_MARGIN", "Cut", "learn_sitting", "others_bound", "support"]
 
 #: Share of the image's longer side added around the silhouettes by default.
-SITTING_MARGIN = 0.003
+SITTING_MARGIN = 0.0025
 _ROUNDS = 5
 #: Share of the image's longer side that the other silhouettes may lack: they lie on the image's edge to a pixel or two.
 _LOOSE = 0.0015

@@ -115,7 +115,7 @@ class SilhouetteOptions(StageOptions):
     repair: bool = option(True, "store silhouettes as each camera sees them")
     margin_px: int | None = option(
         None,
-        "pixels added around each silhouette (default: 0; 0.3 %% of the image's longer side for a subject that sits "
+        "pixels added around each silhouette (default: 0; 0.25 %% of the image's longer side for a subject that sits "
         "and has no plate)",
         read=whole_number(0),
         metavar="PX",
