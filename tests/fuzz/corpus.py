@@ -34,7 +34,7 @@ from capture.hull.store import create_hulls, read_hulls
 from capture.recordings.image_stacks import open_stack
 from capture.recordings.masks import create_masks, mask_cameras, read_agreement, read_masks, user_masks
 from capture.recordings.recording import load_recording
-from capture.recordings.video import probe, read_frames, read_image, write_video
+from capture.recordings.video import probe, read_both, read_frames, read_image, write_video
 from capture.recordings.xmalab_project import read_xmalab_project
 from capture.studio.films.simulation import load_plan
 from capture.studio.scene.truth import NamedPoints, Truth, load_truth, save_truth
@@ -239,9 +239,13 @@ def _images() -> None:
 
     def video(path: Path) -> Any:
         pieces = [list(read_frames(path, first, first + 2, ahead=False)) for first in (0, 2, 50)]  # one goes on
+        pieces.append([pair[:2] for pair in read_both(path, [1, 50])])
         return probe(path), [image.shape for _, image in read_frames(path)], list(read_frames(path, 50)), pieces
 
-    films = ("probe", "open_video", "read_frames", "spread_frames", "load_background", "measured_noise", "image_files")
+    films = (
+        "probe", "open_video", "read_frames", "read_both", "spread_frames", "load_background", "measured_noise",
+        "image_files",
+    )  # fmt: skip
     READERS["masks coco"] = Reader("a.json", coco, masks, ("user_masks", "coco_masks", "coco_images"))
     READERS["masks png"] = Reader("masks", png, masks, ("user_masks",))
     READERS["image png"] = Reader("a.png", lambda p: cv2.imwrite(str(p), grey[0]) and None, read_image, ("read_image",))
