@@ -34,6 +34,9 @@ MENDED = 0.15
 #: A camera is turned the same all the time: each half of the frames mends the other by this share of what the whole
 #: gains (what a wrong silhouette looks like comes and goes).
 _STEADY = 0.5
+#: A turn leaves at most this share of what the outlines were off; one that leaves more is not what is wrong (on a real
+#: mouse a sound camera was "turned by 19 degrees" to gain a fifth).
+_LEFT_OVER = 0.5
 #: A shift is said beside a turn if it lowers the cost by this much more.
 _SHIFT_GAIN = 0.03
 #: Share of its own size that the subject must go through a view for a shift of the camera to be told.
@@ -209,12 +212,12 @@ def _named(best: _Trial, rig: Rig, cameras: list[Placed], frames: Ints, scale: f
     degrees = np.degrees(_in_camera(rig[camera], new.turn - old.turn))
     if kind == "late" and abs(new.lag - old.lag) < _LEAST_LAG:
         return None
-    if kind in ("turned", "moved") and np.linalg.norm(degrees) < _LEAST_TURN:
+    off, left = median_px(before), median_px(residuals(camera, best.cameras[camera], best.cameras, frames))
+    if kind in ("turned", "moved") and (np.linalg.norm(degrees) < _LEAST_TURN or left > _LEFT_OVER * off):
         return None
     return Fault(
         rig.names[camera], kind, new.lag - old.lag, degrees, new.shift - old.shift,
-        rig.names[best.other] if best.other >= 0 else "", median_px(before),
-        median_px(residuals(camera, best.cameras[camera], best.cameras, frames)),
+        rig.names[best.other] if best.other >= 0 else "", off, left,
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from calibration.cameras.camera import LensCamera
 from calibration.cameras.rig import Rig
 from calibration.geometry.transforms import RigidTransform, rotation_from_vector
 from capture.camera_checks.changes import lag_of_changes
-from capture.camera_checks.faults import check_cameras
-from capture.camera_checks.fits import Placed, residuals
+from capture.camera_checks.faults import _named, _Trial, check_cameras
+from capture.camera_checks.fits import Placed, fit_pose, residuals
 from capture.camera_checks.focus import edge_blur, out_of_focus
 from capture.camera_checks.lags import find_lags
 from capture.camera_checks.outlines import Outlines, join_outlines, outline
@@ -129,6 +129,21 @@ def test_wrong_silhouettes_are_not_taken_for_a_wrong_camera() -> None:
     ghost = np.array([[250.0, 200.0], [260.0, 280.0]])  # a stain that stays while the body walks
     spoilt = join_outlines([np.concatenate([c, ghost]) for c in np.split(outlines[0].pixels, outlines[0].starts[1:-1])])
     assert check_cameras(rig, [spoilt, *outlines[1:]], np.arange(FRAMES), most_lag=12).faults == ()
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_turn_that_leaves_most_unexplained_is_not_named(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among silhouettes that are all poor a turn that mends little passes for as good as the others."""
+    monkeypatch.setattr("capture.camera_checks.faults.cost_without", lambda *_: 1.0)
+    monkeypatch.setattr("capture.camera_checks.faults._travels", lambda _: False)  # no shift is tried
+    true, frames, nothing = ring(4), np.arange(FRAMES), np.zeros(3)
+    outlines, rig = seen(true), turned(true, 1, [3.0, 0.0, 0.0])
+    cameras = [Placed(view_of(c, o), 0.0, nothing, nothing) for c, o in zip(rig, outlines, strict=True)]
+    mended = fit_pose(1, cameras, frames, 1.0, shift=False)
+    trial = [*cameras]
+    trial[1] = replace(cameras[1], turn=share * mended.turn)
+    fault = _named(_Trial(1, "turned", trial, 0.2), rig, cameras, frames, 4.0)
+    assert (fault is not None) == (share == 1.0)
 
 
 def test_lags_of_all_cameras_are_found_together() -> None:
