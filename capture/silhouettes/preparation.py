@@ -77,6 +77,9 @@ class _Learnt:
     belt: BeltScene | None = None
 
 
+Show = Callable[[SeenFrames, SeenFrames], None]
+
+
 def learn_camera(
     sources: Sequence[Source],
     camera: int,
@@ -84,11 +87,12 @@ def learn_camera(
     last: int,
     options: ModelOptions,
     beside: Collection[int] = (),
-    show: Callable[[SeenFrames], None] = lambda seen: None,
+    show: Show = lambda filmed, taken: None,
 ) -> _Learnt:
     """Learn the model of one camera by itself; made once where steps are kept, so that many workers can.
 
-    ``show`` is shown images of the recording's frames ``beside``, if they came by, as the model takes them.
+    ``show`` is shown images of the recording's frames ``beside``, if they came by: as filmed, and as the model takes
+    them.
     """
     return once(f"camera {camera}", partial(_learn_camera, sources, camera, start, last, options, beside, show))
 
@@ -100,7 +104,7 @@ def _learn_camera(
     last: int,
     options: ModelOptions,
     beside: Collection[int],
-    show: Callable[[SeenFrames], None],
+    show: Show,
 ) -> _Learnt:
     if _brought(sources, options)[camera]:
         return _Learnt(None, [])
@@ -119,8 +123,9 @@ def _learn_camera(
     few = images[:: max(1, -(-len(images) // _TUNED))].copy()
     model = camera_model(source.footage, options, images)
     if others:
-        seen = {index: both[1] if model.grey else both[0] for index, both in others.items()}
-        show(SeenFrames(Path(video), seen, model.grey))
+        filmed, grey = ({index: both[k] for index, both in others.items()} for k in (0, 1))
+        as_filmed = SeenFrames(Path(video), filmed, gray=False)
+        show(as_filmed, SeenFrames(Path(video), grey, gray=True) if model.grey else as_filmed)
     return _Learnt(model, _as_streamed(few, model), belt)
 
 

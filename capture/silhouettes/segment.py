@@ -136,15 +136,16 @@ def learn_models(recording: Recording, options: ModelOptions | None = None, *, w
 
 def learn_model(
     recording: Recording, options: ModelOptions, camera: int, beside: Collection[int] = ()
-) -> SeenFrames | None:
+) -> tuple[SeenFrames, SeenFrames] | None:
     """Learn one of the light cameras by itself ahead of `learn_models`, for who keeps steps.
 
     Returns:
-        Images of the recording's frames ``beside``, as `segment_recording` reads them; None if they did not come by.
+        Images of the recording's frames ``beside``, as filmed and as `segment_recording` reads them; None if they did
+        not come by.
     """
     sources, total = _sources(recording)
-    shown: list[SeenFrames] = []
-    learn_camera(sources, camera, 0, total, options, beside, shown.append)
+    shown: list[tuple[SeenFrames, SeenFrames]] = []
+    learn_camera(sources, camera, 0, total, options, beside, lambda filmed, taken: shown.append((filmed, taken)))
     return shown[0] if shown else None
 
 

@@ -20,6 +20,7 @@ from capture.recordings.decoding import close_aside
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked
 from vivarig.jobs.job import Job
+from vivarig.jobs.seen_shown import shown_lent
 from vivarig.pipeline import rehearsal
 from vivarig.pipeline.stages import cut_stage, run_whole, shared_stage
 from vivarig.stages.options import SkeletonOptions
@@ -159,7 +160,7 @@ def sections(job: Job, stage: str, group: str) -> None:
     """Make some sections of the report for the task that writes them all."""
     from vivarig.stages import report
 
-    with _keeping(job, stage):
+    with _keeping(job, stage), shown_lent(job):
         report.build_ahead(job.recording, group)
 
 

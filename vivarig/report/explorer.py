@@ -14,9 +14,10 @@ from calibration.foundation.result_files import open_results
 from capture.recordings.recording import Recording
 from vivarig.report.motion import MotionCurves
 from vivarig.report.page import Page
-from vivarig.report.pictures import contact_sheet, data_uri
+from vivarig.report.pictures import contact_sheet, data_uri, expect_images
 from vivarig.report.surface_sampling import coarse_surface
 from vivarig.results.findings import Findings
+from vivarig.results.shown_frames import strip_frames, strip_views
 from vivarig.results.stretches import Stretch
 from vivarig.results.vertex_limbs import nearest_markers
 
@@ -28,8 +29,8 @@ _POSES = 3_000
 """Skeletons at most."""
 _VERTICES = 700
 _SURFACE_BYTES = 900_000
-_IMAGES = 24
-_STRIP_VIEWS = 2
+_WORST = 8
+"""Images of the gravest stretches in the strip, at most."""
 _STEPS = 65_534
 """Places are whole numbers of two bytes within the box that the body moves in; the last one means missing."""
 
@@ -214,8 +215,7 @@ def _strip(findings: Findings, stretches: Sequence[Stretch]) -> list[tuple[int, 
     if not any(footage.has_images for footage in recording.footage):
         return []
     names = findings.silhouettes.names if findings.silhouettes is not None else [f.name for f in recording.footage]
-    views = [names[k * len(names) // _STRIP_VIEWS] for k in range(min(_STRIP_VIEWS, len(names)))]
-    frames = {one.worst for one in stretches[: _IMAGES // 3]}
-    frames |= set(_chosen(findings.frames, _IMAGES - len(frames)).tolist())
-    what = ("template", "skeleton")
-    return [(frame, data_uri(contact_sheet(findings, views, [frame], what, near=True), 72)) for frame in sorted(frames)]
+    views, what = strip_views(names), ("template", "skeleton")
+    frames = sorted({*strip_frames(findings.frames), *(one.worst for one in stretches[:_WORST])})
+    expect_images(findings, views, frames)
+    return [(frame, data_uri(contact_sheet(findings, views, [frame], what, near=True), 72)) for frame in frames]

@@ -18,10 +18,20 @@ from capture.hull.agreement import mesh_silhouette
 from capture.hull.result import Hull
 from capture.hull.store import read_hull
 from capture.recordings.masks import read_masks
+from capture.recordings.seen_frames import seen_frames
 from vivarig.report.image_reader import ImageReader
 from vivarig.results.findings import Findings, SkeletonFindings
 
-__all__ = ["contact_sheet", "data_uri", "draw_outline", "overlay", "shaded", "share_images", "stick_figure"]
+__all__ = [
+    "contact_sheet",
+    "data_uri",
+    "draw_outline",
+    "expect_images",
+    "overlay",
+    "shaded",
+    "share_images",
+    "stick_figure",
+]
 
 SILHOUETTE, HULL, TEMPLATE = (80, 200, 80), (200, 160, 60), (60, 160, 255)
 REDRAWN, TAKEN_OFF, ADDED = (255, 255, 255), (60, 60, 230), (230, 120, 40)
@@ -68,14 +78,32 @@ def share_images(findings: Findings, cameras: Sequence[str], frame: int) -> None
     """Let groups of sections that show the same frame decode it once, whichever worker makes them."""
     light = {one.name: one for one in findings.recording.footage if one.kind == "light"}
     wanted = [(light[name].source, frame + round(light[name].offset_frames)) for name in cameras if name in light]
+    wanted = [one for one in wanted if _lent(*one) is None]
     images = once(f"images of frame {frame}", lambda: [_decoded(*one) for one in wanted])
     _decoded_kept.update(zip(wanted, images, strict=True))
+
+
+def expect_images(findings: Findings, cameras: Sequence[str], frames: Sequence[int]) -> None:
+    """Be told that some frames of some cameras are shown next, in order: each video is read in one pass."""
+    for footage in findings.recording.footage:
+        if footage.kind == "light" and footage.name in cameras:
+            asked = [(footage.source, frame + round(footage.offset_frames)) for frame in frames]
+            wanted = [one[1] for one in asked if one not in _decoded_kept and _lent(*one) is None]
+            if len(wanted) > 1:
+                _reader.expect(footage.source, wanted)
+
+
+def _lent(source: Path, at: int) -> Bytes | None:
+    """Return an image that was kept when the video was decoded before, None where it was not."""
+    known = seen_frames(source, [at], gray=False)
+    return known[0][1] if known else None
 
 
 def _decoded(source: Path, at: int) -> Bytes | None:
     """Return an image of a video or a folder, read-only; the same one is drawn over several times."""
     if (source, at) not in _decoded_kept:
-        image = _reader.read(source, at)
+        known = _lent(source, at)
+        image = _reader.read(source, at) if known is None else known
         if image is not None:
             image = _lit(image if image.ndim == 3 else np.asarray(cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)))
         while len(_decoded_kept) >= _KEPT:
@@ -215,7 +243,8 @@ def contact_sheet(
 
     ``near``: cut to the subject, or to some of its ``markers`` (indices) and what is around them.
     """
-    if len(cameras) * len(frames) <= _KEPT:
+    if len(frames) > 1 and len(cameras) * len(frames) <= _KEPT:
+        expect_images(findings, cameras, frames)
         for camera in cameras:
             for frame in sorted(frames):  # a video is read forwards, once
                 _image_at(findings, camera, frame)

@@ -12,7 +12,7 @@ from calibration.foundation.arrays import Ints
 from calibration.foundation.trust import Trust
 from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.report.page import Page
-from vivarig.report.pictures import contact_sheet, data_uri
+from vivarig.report.pictures import contact_sheet, data_uri, expect_images
 from vivarig.results.findings import Findings, TrackFindings
 from vivarig.results.reason_words import reason_words
 from vivarig.results.stretches import WHOLE, Stretch, runs
@@ -207,11 +207,14 @@ def _pictures(findings: Findings, stretches: Sequence[Stretch]) -> dict[int, str
     if not any(footage.has_images for footage in findings.recording.footage):
         return {}
     what = ("silhouette", "template", "skeleton")
+    views = {one.worst: _telling_cameras(findings, one.worst) for one in stretches}
+    for name in {name for names in views.values() for name in names}:
+        expect_images(findings, [name], [frame for frame, names in views.items() if name in names])
     out = {}
     for k in sorted(range(len(stretches)), key=lambda k: stretches[k].worst):
         one = stretches[k]
-        views = _telling_cameras(findings, one.worst)
-        sheet = contact_sheet(findings, views, [one.worst], what, near=True, markers=_markers_of(findings, one))
+        markers = _markers_of(findings, one)
+        sheet = contact_sheet(findings, views[one.worst], [one.worst], what, near=True, markers=markers)
         out[k] = data_uri(sheet, 75)
     return out
 

@@ -27,6 +27,7 @@ from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked, look_frames
 from vivarig.jobs.job import Job
 from vivarig.jobs.seen_looks import frames_to_keep, keep_seen, seen_lent
+from vivarig.jobs.seen_shown import frames_to_show, keep_shown
 from vivarig.results.camera_check import judge_cameras_once
 from vivarig.stages.options import SilhouetteOptions
 
@@ -74,11 +75,16 @@ def check_sheet(options: SilhouetteOptions) -> None:
 
 
 def learn(job: Job, camera: int, looked: Looked) -> None:
-    """Learn one of the light cameras by itself; kept for `prepare`. Images that ``looked`` asks for are kept, too."""
+    """Learn one of the light cameras by itself; kept for `prepare`.
+
+    Images that ``looked`` asks for, and those that the report shows, are kept, too.
+    """
     options = model_options(job.options(SilhouetteOptions))
-    seen = learn_model(job.recording, options, camera, frames_to_keep(job, looked))
+    seen = learn_model(job.recording, options, camera, [*frames_to_keep(job, looked), *frames_to_show(job)[camera]])
     if seen is not None:
-        keep_seen(job, looked, camera, seen)
+        filmed, taken = seen
+        keep_seen(job, looked, camera, taken)
+        keep_shown(job, camera, filmed)
 
 
 def prepare(job: Job, threads: int, looked: Looked) -> object:

@@ -150,7 +150,7 @@ def test_cameras_learnt_one_by_one_are_put_together_to_the_same_models(
     segment_recording(recording, tmp_path / "whole.h5", models=learn_models(recording))
     assert (tmp_path / "ahead.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
     # Images that came by while cameras were learnt are those that are cut out.
-    seen = [one for one in shown if one is not None]
+    seen = [one[1] for one in shown if one is not None]
     assert [sorted(one.images) for one in seen] == [[1, 3]] * 4
     for path, some in (("lent.h5", seen), ("decoded.h5", [])):
         with lent({one.source: lambda one=one: one for one in some}):
