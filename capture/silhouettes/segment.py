@@ -168,8 +168,8 @@ def segment_recording(
         options: model and clean-up.
         start, stop: recording frames to do; the file holds those only.
         only: some of these frames, in order, where not all are wanted.
-        models: of `learn_models`; None: made here, like those from the whole recording: a subject that sits for the frames
-            to do is cut out much better, and for less, by a ground that it leaves bare at other times.
+        models: of `learn_models`; None: made here, like those from the whole recording: where a subject sits
+            through the frames to do, its ground shows at other times.
         workers: threads; the result does not depend on it.
         on_progress: called with (frames done, frames in all).
     """
