@@ -111,17 +111,17 @@ def _agreement(off: Floats, left: Floats) -> list[str]:
 
 
 def _doubted(check: CameraCheck, left: Floats) -> tuple[list[str], list[str]]:
-    """Return the cameras without a known fault that stay far off the others, and those far off by themselves alone."""
+    """Return the cameras without a known fault that stay far off the others, and those far off by themselves alone.
+
+    Where one camera is wrong, or may be, the others are far off because of it: nothing is said of them then.
+    """
     accused = {name for fault in check.faults for name in (fault.camera, fault.other)}
-    doubted, alone = [], []
-    for name, px, far in zip(check.names, left, stays_far(left), strict=True):
-        if name in accused:
-            continue
-        if far or (np.isnan(px) and name in check.unclear):
-            doubted.append(name)
-        elif name in check.unclear:
-            alone.append(name)
-    return doubted, alone
+    doubted = [
+        name
+        for name, px, far in zip(check.names, left, stays_far(left), strict=True)
+        if name not in accused and (far or (np.isnan(px) and name in check.unclear))
+    ]
+    return doubted, [] if accused or doubted else list(check.unclear)
 
 
 def _blur(recording: Recording, file: Path, names: list[str]) -> Floats:
