@@ -6,7 +6,7 @@ import numpy as np
 
 from capture.camera_checks.faults import Fault
 
-__all__ = ["sentence"]
+__all__ = ["far_alone", "sentence", "unclear"]
 
 _LEAST_DEGREES = 0.05
 
@@ -38,6 +38,30 @@ def sentence(fault: Fault, offset: float = 0.0) -> str:
     return (
         f"{who} is {verb} {how} against its calibration ({apart}): turn its video back, or calibrate with videos of "
         "the same kind"
+    )
+
+
+def unclear(who: str, off_px: float, left_px: float) -> str:
+    """Return that a camera is far off the others and stays so though no fault is known that explains it."""
+    apart = f"cannot tell whether {who} is right: its outlines lie {off_px:.1f} px off the others'"
+    if np.isinf(left_px):
+        return (
+            f"{apart}, and where it sees the subject the other views see nothing, in most frames: as a rule it was "
+            "turned or moved since it was calibrated, though by how much the outlines do not tell: look at its "
+            "silhouettes (--sheet FILE), calibrate again, or leave the camera out"
+        )
+    after = f", {left_px:.1f} px when the views have mended each other" if np.isfinite(left_px) else ""
+    return (
+        f"{apart}{after}, and no turn or delay of the camera explains that; its silhouettes may lack a part of the "
+        "subject, or hold more than it: look at them (--sheet FILE)"
+    )
+
+
+def far_alone(who: str, off_px: float, left_px: float) -> str:
+    """Return that what was wrong with a camera's silhouettes the other views have mended."""
+    return (
+        f"{who} by itself sees more than the subject, say its mirror image, or less (its outlines lie {off_px:.1f} px "
+        f"off the others'); the other views mended that, {left_px:.1f} px are left"
     )
 
 

@@ -14,7 +14,7 @@ from calibration.foundation.result_files import open_results
 from capture.camera_checks.outlines import Outlines, join_outlines, outline
 from capture.recordings.masks import mask_cameras, masks_in, outlines_in
 
-__all__ = ["stored_outlines"]
+__all__ = ["left_outlines", "stored_outlines"]
 
 #: Frames of a stretch, how many there are in all, and among how many they are chosen.
 _STRETCH = 64
@@ -31,6 +31,14 @@ def stored_outlines(path: Path, rig: Rig) -> tuple[list[Outlines], Ints]:
             join_outlines([one for a, b in rows for one in _corners(file, rig, name, a, b)]) for name in rig.names
         ]
     return outlines, np.concatenate([np.arange(a, b) for a, b in rows])
+
+
+def left_outlines(path: Path, rig: Rig, rows: Ints) -> list[Outlines]:
+    """Return each camera's outlines of some rows as the views left them after repair."""
+    with open_results(path, stage="silhouettes") as file:
+        return [
+            join_outlines([outline(masks_in(file, name, int(row))[0], rig[name]) for row in rows]) for name in rig.names
+        ]
 
 
 def _corners(file: h5py.File, rig: Rig, name: str, first: int, stop: int) -> list[Floats]:

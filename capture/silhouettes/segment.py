@@ -169,7 +169,8 @@ def segment_recording(
         options: model and clean-up.
         start, stop: recording frames to do; the file holds those only.
         only: some of these frames, in order, where not all are wanted.
-        models: of `learn_models`; None: made here, from the frames to do.
+        models: of `learn_models`; None: made here, like those from the whole recording: where a subject sits
+            through the frames to do, its ground shows at other times.
         workers: threads; the result does not depend on it.
         on_progress: called with (frames done, frames in all).
     """
@@ -185,7 +186,7 @@ def segment_recording(
     target = recording.results / "silhouettes.h5" if path is None else Path(path)
     brought = np.stack([_brought_flags(source.footage, start, last)[rows] for source in sources], axis=1)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        known = models or prepare_models(sources, start, last, chosen, rig, pool)
+        known = models or prepare_models(sources, 0, total, chosen, rig, pool)
         if chosen.matte:
             _check_matte(recording, chosen, known.models, names)
         streams = [

@@ -18,7 +18,8 @@ PACKAGES = ("calibration", "skeleton", "capture", "tracking", "vivarig")
 NOT_READERS = {
     "require_file", "require_ordinary", "reading",  # look at its kind only
     "is_ours", "load_object", "load_object_anew",  # kept objects: signed (tests/vivarig/pipeline/test_single_stages.py)
-    "open_session", "open_sequence", "find_sequences", "load_background", "stored_outlines",  # through readers in it
+    "open_session", "open_sequence", "find_sequences", "load_background",  # through readers in it
+    "stored_outlines", "left_outlines",  # through the readers of masks
     "read_storage",  # OpenCV's through rigs, OpenSim's through motions
     "load_subject", "load_truth", "load_findings", "load_track", "open_track",  # through subject, truth and results
 }  # fmt: skip

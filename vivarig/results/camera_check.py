@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from calibration.cameras.rig import Rig
-from calibration.foundation.arrays import Floats
+from calibration.foundation.arrays import Floats, Ints
 from calibration.foundation.once import once
-from capture.camera_checks.faults import Fault, check_cameras
+from calibration.foundation.result_files import open_results, read_parameters
+from capture.camera_checks.faults import CameraCheck, Fault, check_cameras
 from capture.camera_checks.focus import edge_blur, out_of_focus
-from capture.camera_checks.sentences import sentence
-from capture.camera_checks.stored import stored_outlines
+from capture.camera_checks.left_over import left_px, stays_far
+from capture.camera_checks.outlines import Outlines
+from capture.camera_checks.sentences import far_alone, sentence, unclear
+from capture.camera_checks.stored import left_outlines, stored_outlines
 from capture.recordings.masks import first_frame, mask_cameras, read_masks
 from capture.recordings.recording import Recording
 from capture.recordings.video import read_frames
@@ -24,6 +28,8 @@ __all__ = ["CameraVerdict", "judge_cameras", "judge_cameras_once"]
 
 #: Rows of the silhouettes whose images are looked at for sharpness: early ones, so that little is decoded.
 _LOOKED_AT = (0, 13, 26, 39)
+_EVERY = 4
+"""Of the rows whose outlines are held against each other, each so-many-th is looked at again after repair."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,8 @@ class CameraVerdict:
 
     Attributes:
         lines: for people.
-        numbers: for machines: ``disagreement_px`` per camera, ``faults`` and cameras that are ``unclear``.
+        numbers: for machines: ``disagreement_px`` per camera by itself, ``left_px`` once the views mended each other,
+            ``faults``, cameras that are ``unclear``, and those that are ``far_alone``.
         reason: why the result is not good; empty if nothing is wrong.
         mended: the rig with cameras that are turned or moved put right; None if none is.
     """
@@ -55,7 +62,10 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
     names, _ = mask_cameras(file)
     if recording.rig is None or len(names) < 2:
         return CameraVerdict([], {}, "")
-    check = check_cameras(recording.rig.subset(names), *stored_outlines(file, recording.rig.subset(names)))
+    rig = recording.rig.subset(names)
+    outlines, frames = stored_outlines(file, rig)
+    check = check_cameras(rig, outlines, frames)
+    left = _left(file, rig, outlines, frames)
     offsets = {one.name: one.offset_frames for one in recording.footage}
     said = [sentence(fault, offsets[fault.camera]) for fault in check.faults]
     blur = _blur(recording, file, names)
@@ -64,25 +74,54 @@ def judge_cameras(recording: Recording, path: Path | None = None) -> CameraVerdi
         f"{np.nanmedian(np.delete(blur, index)):.1f} in the others): focus it and calibrate again"
         for index in out_of_focus(blur)
     ]
-    known = check.disagreement_px[np.isfinite(check.disagreement_px)]
-    lines = []
-    if len(known):
-        lines.append(f"outlines of different cameras agree to {np.median(known):.2f} px (tangent planes, median)")
-    lines += [f"camera wrong: {text}" for text in said]
-    off = dict(zip(names, check.disagreement_px.tolist(), strict=True))
-    lines += [
-        f"cannot tell whether {name} is right: its outlines lie {off[name]:.1f} px off the others', and no turn or "
-        "delay of the camera explains that; its silhouettes may lack a part of the subject, or hold more than it"
-        for name in check.unclear
-    ]
+    doubted, alone = _doubted(check, left)
+    lines = [*_agreement(check.disagreement_px, left), *(f"camera wrong: {text}" for text in said)]
+    off = dict(zip(names, zip(check.disagreement_px.tolist(), left.tolist(), strict=True), strict=True))
+    lines += [unclear(name, *off[name]) for name in doubted] + [far_alone(name, *off[name]) for name in alone]
+    said += [f"cannot tell whether {name} is right" for name in doubted if np.isinf(off[name][1])]
     numbers = {
         "disagreement_px": dict(zip(names, check.disagreement_px.tolist(), strict=True)),
+        "left_px": dict(zip(names, left.tolist(), strict=True)),
         "edge_blur_px": dict(zip(names, blur.tolist(), strict=True)),
         "out_of_focus": [names[index] for index in out_of_focus(blur)],
-        "unclear": list(check.unclear),
+        "unclear": doubted,
+        "far_alone": alone,
         "faults": [_numbers(fault) for fault in check.faults],
     }
     return CameraVerdict(lines, numbers, "; ".join(said), check.mended)
+
+
+def _left(file: Path, rig: Rig, outlines: Sequence[Outlines], frames: Ints) -> Floats:
+    """Return (C,) px how far cameras are off by what the views left of each other's silhouettes; NaN without repair."""
+    with open_results(file, stage="silhouettes") as opened:
+        repaired = bool(read_parameters(opened).get("repair", True))
+    if not repaired:
+        return np.full(len(rig), np.nan)
+    few = np.arange(0, len(frames), _EVERY)
+    return left_px(rig, [one.take(few) for one in outlines], left_outlines(file, rig, frames[few]), frames[few])
+
+
+def _agreement(off: Floats, left: Floats) -> list[str]:
+    """Return how outlines agree, in words; none where nothing is known."""
+    if not np.isfinite(off).any():
+        return []
+    after = f"; {np.nanmedian(left):.2f} px when the views have mended each other" if np.isfinite(left).any() else ""
+    off_px = np.median(off[np.isfinite(off)])
+    return [f"outlines of different cameras agree to {off_px:.2f} px (tangent planes, median){after}"]
+
+
+def _doubted(check: CameraCheck, left: Floats) -> tuple[list[str], list[str]]:
+    """Return the cameras without a known fault that stay far off the others, and those far off by themselves alone.
+
+    Where one camera is wrong, or may be, the others are far off because of it: nothing is said of them then.
+    """
+    accused = {name for fault in check.faults for name in (fault.camera, fault.other)}
+    doubted = [
+        name
+        for name, px, far in zip(check.names, left, stays_far(left), strict=True)
+        if name not in accused and (far or (np.isnan(px) and name in check.unclear))
+    ]
+    return doubted, [] if accused or doubted else list(check.unclear)
 
 
 def _blur(recording: Recording, file: Path, names: list[str]) -> Floats:

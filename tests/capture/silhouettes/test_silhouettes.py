@@ -175,6 +175,9 @@ def test_silhouettes_against_truth_and_hulls_from_them(
     assert file.read_bytes() == first  # whatever the number of workers
     few = tmp_path / "few.h5"  # a frame is cut out as it is among the others
     segment_recording(recording, few, models=learn_models(recording), start=1, stop=9, only=[1, 4, 5, 8])
+    alone = tmp_path / "alone.h5"  # models are those of the whole recording, however few frames are wanted
+    segment_recording(recording, alone, start=1, stop=9, only=[1, 4, 5, 8])
+    assert alone.read_bytes() == few.read_bytes()
     for view in RIG:
         np.testing.assert_array_equal(read_masks(few, view.name), read_masks(file, view.name, [1, 4, 5, 8]))
     hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullSettings(voxel_mm=6.0))

@@ -152,7 +152,7 @@ def test_pictures_are_of_the_frames_that_the_results_are_of(recording: Path, tmp
     assert main(["silhouettes", str(part), "--start", "2"]) == 0
     whole, later = (load_findings(load_recording(place)) for place in (recording, part))
     camera = later.silhouettes.names[0]  # type: ignore[union-attr]
-    # the image alone: a silhouette learnt from one frame is not that learnt from all
+    # the image alone
     shown, wanted = overlay(later, camera, 0, ()), overlay(whole, camera, 2, ())
     assert shown is not None and np.array_equal(shown, wanted)
     assert not np.array_equal(shown, overlay(whole, camera, 0, ()))
