@@ -37,8 +37,10 @@ def ray_agreement(masks: Sequence[Bools], rig: Rig, scene: Scene | None = None, 
     views = known.packed(masks, 1)
     for place, index in enumerate(known.used.tolist()):
         asked = _chosen_pixels(masks[index], rays)
-        met = lines_that_meet(known, place, asked, views, known.box, ALL_OTHERS)
-        scores[index] = np.count_nonzero(met) / np.count_nonzero(asked[0])
+        count = np.count_nonzero(asked[0])
+        if count > 0:  # of a scene that held more nothing may be left
+            met = lines_that_meet(known, place, asked, views, known.box, ALL_OTHERS)
+            scores[index] = np.count_nonzero(met) / count
     return scores
 
 

@@ -57,7 +57,8 @@ def two_sided(
             missing = sights.seen(place, missing, heights, may_be_wrong(rig))[0]
         missed = np.count_nonzero(missing)
         area = np.count_nonzero(mask)
-        scores[index] = (area if known[0] is mask else np.count_nonzero(mask & known[0])) / (area + missed)
+        if area + missed > 0:  # the others may have taken all of it
+            scores[index] = (area if known[0] is mask else np.count_nonzero(mask & known[0])) / (area + missed)
     return scores
 
 

@@ -32,6 +32,7 @@ from capture.silhouettes.shade import floor_of, learn_shade
 from capture.silhouettes.still import still_parts
 from capture.silhouettes.views.confirmation import Floor, confirmed
 from capture.silhouettes.views.floor_texture import pixel_at
+from capture.silhouettes.views.lines_of_sight import Scene
 from capture.silhouettes.views.ray_agreement import ray_agreement
 from capture.silhouettes.views.restoration import seen_above
 from capture.silhouettes.views.two_sided import two_sided
@@ -209,6 +210,17 @@ def test_two_sided_agreement_falls_with_what_is_too_much_and_what_is_missing() -
     lacking = two_sided([cut, *true[1:]], evident, RIG, floor)
     assert lacking[0] < 0.8 and lacking[0] == pytest.approx(overlap(cut, true[0]), abs=0.05)
     assert np.isnan(two_sided(true, [None, *evident[1:]], RIG, floor)[0])
+
+
+def test_of_a_silhouette_that_lost_all_its_pixels_nothing_is_said() -> None:
+    """A scene is found from silhouettes as they were; the other views may then have taken all of one."""
+    true = [ball(view, (0.0, 0.0, RADIUS)) for view in RIG]
+    scene = Scene.of(true, RIG)
+    left = [np.zeros_like(true[0]), *true[1:]]
+    nothing = (left[0], left[0])
+    two_ways = two_sided(left, [nothing, *((mask, mask) for mask in true[1:])], RIG, None, scene=scene)
+    for scores in (two_ways, ray_agreement(left, RIG, scene)):
+        assert np.isnan(scores[0]) and np.isfinite(scores[1:]).all()
 
 
 def test_outlines_tell_the_ground_from_a_ghost() -> None:
