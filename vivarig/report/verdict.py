@@ -14,6 +14,7 @@ from vivarig.edits.edit_file import edits_file, load_edits
 from vivarig.report.page import Page
 from vivarig.report.pictures import contact_sheet, data_uri, expect_images
 from vivarig.results.findings import Findings, TrackFindings
+from vivarig.results.limb_words import PART, THROUGHOUT, share_words, usable_words
 from vivarig.results.reason_words import reason_words
 from vivarig.results.stretches import WHOLE, Stretch, runs
 
@@ -22,8 +23,6 @@ __all__ = ["add_stretches", "add_timeline", "add_verdict"]
 _PICTURES = 16
 """Stretches that are shown with a picture; the others stand in a table."""
 _ROWS = 60
-_THROUGHOUT, _PART = 0.95, 0.5
-"""Shares of trusted frames from which on a limb may be used as it is, and where it is trusted."""
 _COLUMNS = 2000
 _LETTER, _LETTERS = 7.8, 26
 """Width of a letter beside the line of trust, on the wide side, and how many of a name are shown."""
@@ -62,22 +61,13 @@ def _answer(track: TrackFindings) -> tuple[str, str]:
     shares = np.array([(track.trust == Trust.TRUSTED).mean()])
     if track.limb_trust is not None:
         shares = (track.limb_trust == Trust.TRUSTED).mean(axis=0)
-    if shares[0] < _PART:
+    if shares[0] < PART:
         return "Not to be trusted as it is.", "bad"
-    if (shares >= _THROUGHOUT).all():
+    if (shares >= THROUGHOUT).all():
         return "Yes, but for what is listed below." if (shares < 1).any() else "Yes, throughout.", "good"
     if track.limb_trust is None:
         return "In part: only where it is trusted.", "warn"
-    names = np.array([name.replace("_", " ") for name in track.limb_names])
-    said = []
-    for words, held in (
-        ("throughout", shares >= _THROUGHOUT),
-        ("only where trusted", (shares < _THROUGHOUT) & (shares >= _PART)),
-        ("hardly ever", shares < _PART),
-    ):
-        if held.any():
-            said.append(f"{', '.join(names[held])} {words}")
-    return f"In part: {'; '.join(said)}.", "warn"
+    return f"In part: {usable_words(track.limb_names, shares)}.", "warn"
 
 
 def _in_every_limb(track: TrackFindings) -> str:
@@ -92,10 +82,7 @@ def _limb_shares(track: TrackFindings) -> str:
     if track.limb_trust is None:
         return ""
     shares = (track.limb_trust == Trust.TRUSTED).mean(axis=0)
-    told = [
-        f"{name.replace('_', ' ')} {100 * share:.0f} %" for name, share in zip(track.limb_names, shares, strict=True)
-    ]
-    return f" Trusted by limb: {', '.join(told)}."
+    return f" Trusted by limb: {share_words(track.limb_names, shares)}."
 
 
 def _advice(stretches: Sequence[Stretch]) -> list[str]:

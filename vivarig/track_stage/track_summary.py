@@ -13,6 +13,7 @@ from calibration.foundation.trust import Trust
 from tracking.sequence.track_file import TrackFile, open_track
 from tracking.subjects.garments import Skirt
 from vivarig.console.reporting import CommandReport
+from vivarig.results.limb_words import share_words, usable_words
 from vivarig.results.outline_words import outline_words
 from vivarig.track_stage.marked_points import marked_words
 
@@ -70,6 +71,8 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         cameras, subject, start, parameters = file.cameras, file.subject, file.start_frame, file.parameters
         points = marked_words(file.point_names, file.point_status(rows)) if file.point_names else []
         points += _feet_words(file, rows)
+        limbs = list(file.limb_names)
+        held = (file.limb_trust(rows) == int(Trust.TRUSTED)).mean(axis=0) if limbs else np.zeros(0)
     scale, parts = float(parameters["scale"]), int(parameters["parts"])
     shares = [float(np.mean(trust == level)) for level in range(3)]
     overlap = float(np.nanmedian(agreement))
@@ -79,6 +82,8 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         f"  silhouette overlap {overlap:.3f} IoU (median), outline residual "
         f"{float(np.nanmedian(residual)):.2f} mm, start at frame {start}",
     ]
+    if limbs:
+        lines.append(f"  by limb: {share_words(limbs, held)}")
     shape = parameters.get("shape")
     if shape:
         lines.append(f"  {_shape_words(shape)}")
@@ -94,6 +99,7 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         "trusted_share": shares[0],
         "doubtful_share": shares[1],
         "lost_share": shares[2],
+        "limbs_trusted": dict(zip(limbs, held.tolist(), strict=True)),
         "agreement_iou": overlap,
         "residual_mm": float(np.nanmedian(residual)),
         "start_frame": start,
@@ -103,5 +109,8 @@ def summary(path: Path, span: Span, apart: int, seam_mm: float) -> CommandReport
         "outlines": outlines,
         "shape": shape and {key: value for key, value in shape.items() if key != "skin"},
     }
-    reason = "" if shares[0] >= MIN_TRUSTED else f"only {100 * shares[0]:.0f} % of the frames are trusted"
+    reason = ""
+    if shares[0] < MIN_TRUSTED:
+        use = f"; to be used: {usable_words(limbs, held)}" if limbs else ""
+        reason = f"only {100 * shares[0]:.0f} % of the frames are trusted as a whole{use}"
     return CommandReport(lines, numbers, not reason, reason)
