@@ -1,8 +1,9 @@
 """A track made in parts: do neighbours agree where they overlap, and one file of them all.
 
 Parts are tracked independently, each from a start of its own, a few frames over its ends. Where two parts meet, both
-have tracked the same frames: if they put the quads at the same places, each vouches for the other (a start that was
-ambiguous by itself is not so any more); if not, the frames there are marked, never averaged.
+have tracked the same frames: if they are no rivals of each other there, and the body leaps nowhere between their
+starts, each vouches for the other: a start that was ambiguous by itself is not so any more. Where they put the quads at
+places that differ, the frames are marked, never averaged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from calibration.foundation.errors import InputError
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
-from tracking.sequence.trust import Reason, Trust, judge_track, loosely_clothed
+from tracking.sequence.trust import DIFFERS, Reason, Starts, Trust, judge_track, loosely_clothed
 
 __all__ = ["SEAM_TOLERANCE", "Seam", "TrackPart", "compare", "join_tracks", "mean_agreement", "pose_at"]
 
@@ -138,11 +139,15 @@ def join_tracks(
     with joined_track(path, taken, frames, start_frame=start_frame, parameters=parameters) as file:
         overlap = file.overlap()
         assert overlap is not None
-        leads = _leads(parts, seams, frames, unit)
+        leads, starts = _starts(parts, seams, unit)
+        lead = np.zeros(frames)
+        for part, own in zip(parts, leads, strict=True):
+            lead[part.first : part.stop] = own
         limits = limits_of(file.limb_names)
         trust, reason = judge_track(
-            overlap, file.departure(), file.stored_centres, leads, unit=unit, poor=limits.poor, fall=limits.fall
-        )
+            overlap, file.departure(), file.stored_centres, lead,
+            unit=unit, poor=limits.poor, fall=limits.fall, starts=starts,
+        )  # fmt: skip
         for (left, right), seam in zip(itertools.pairwise(parts), seams, strict=True):
             if seam.distance > SEAM_TOLERANCE * unit:
                 near = np.zeros(frames, bool)
@@ -174,22 +179,14 @@ def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float, clothed
     return np.concatenate([one[0] for one in judged]), np.concatenate([one[1] for one in judged])
 
 
-def _leads(parts: Sequence[TrackPart], seams: Sequence[Seam], frames: int, unit: float) -> Floats:
-    """Return (T,) how sure the start is that each frame goes back to: the surest of the parts that agree in a row."""
-    own = []
-    for part in parts:
-        if part.path is None:
-            own.append(0.0)
-            continue
-        with open_track(part.path, look=False) as file:
-            own.append(file.lead)
-    result = np.zeros(frames)
-    group = [0]
-    for index in range(1, len(parts) + 1):
-        if index < len(parts) and seams[index - 1].distance <= SEAM_TOLERANCE * unit:
-            group.append(index)
-            continue
-        for member in group:
-            result[parts[member].first : parts[member].stop] = max(own[k] for k in group)
-        group = [index]
-    return result
+def _starts(parts: Sequence[TrackPart], seams: Sequence[Seam], unit: float) -> tuple[Floats, Starts]:
+    """Return (P,) how sure the start of each part is by itself, and what they say for each other."""
+    leads, frames = np.zeros(len(parts)), np.array([part.first for part in parts])
+    for index, part in enumerate(parts):
+        if part.path is not None:
+            with open_track(part.path, look=False) as file:
+                leads[index] = file.lead
+                # A part may start in a frame over its ends, which is its neighbour's.
+                frames[index] = np.clip(part.start + file.start_frame, part.first, part.stop - 1)
+    linked = np.array([seam.distance < DIFFERS * unit for seam in seams], np.bool_)
+    return leads, Starts(frames, leads, np.array([part.first for part in parts[1:]], np.int64), linked)

@@ -32,7 +32,7 @@ from tracking.sequence.rivals import follow_across_jumps, follow_rival
 from tracking.sequence.settings import TrackerSettings
 from tracking.sequence.steadying import steady
 from tracking.sequence.track import Course, Track
-from tracking.sequence.trust import AMBIGUOUS, judge_track
+from tracking.sequence.trust import AMBIGUOUS, DIFFERS, judge_track
 from tracking.terms.points import PointTerm
 
 __all__ = ["Tracker"]
@@ -43,8 +43,6 @@ NO_MARKS = FeatureTracks(_NONE, _NONE, _NONE, np.zeros((0, 2)))
 
 SOME = 24
 """Frames in which names of 2D points are looked at: those that are mostly wrong there have no say."""
-DIFFERS = 50.0
-"""Mean distance of the quads from which on two poses of a frame are rivals, thousandths of the size."""
 LAST_STEPS, MAY_FALL = 4, 0.02
 """Steps of the fit after marked points were placed, and by how much the overlap may fall for their sake."""
 

@@ -35,6 +35,9 @@ POOR, FALL = 0.82, 0.03
 """Mean overlap below which a frame is doubtful, and fall below the sequence's usual."""
 AMBIGUOUS = 0.01
 """Lead of a start over its best rival, below which either may be right, in overlap."""
+DIFFERS = 50.0
+"""Mean distance of the quads from which on two poses of a frame are rivals, thousandths of the size: one hypothesis
+explains what another does not. Nearer ones are the same animal seen twice, whose tail and feet may differ."""
 LEAP = 8.0
 """Step of a whole body, in usual ones, from which on it is a jump."""
 CARRIED = 0.3
@@ -151,6 +154,38 @@ def _lasting(departure: Floats) -> Floats:
     return np.asarray(np.where(known, np.nanmedian(np.where(known, rows, 0.0), axis=0), np.nan))
 
 
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Where the parts of a track start, and how sure each is.
+
+    Which of two rivals is right is told once for all frames through which the body is followed without a jump.
+
+    Attributes:
+        frames: (P,) start of each part.
+        leads: (P,) by how much each beat its best rival.
+        seams: (P - 1,) first frame of each part but the first.
+        linked: (P - 1,) whether the two parts that meet there follow the same hypothesis.
+    """
+
+    frames: Ints
+    leads: Floats
+    seams: Ints
+    linked: Bools
+
+    def vouched(self, leaps: Bools) -> Floats:
+        """(T,) the surest of the starts that a frame is connected with; 0 where there is none.
+
+        ``leaps``: (T,) where the body leaps from the frame before. What lies between the tracks of two parts at their
+        seam is no leap of the body.
+        """
+        breaks = leaps.copy()
+        breaks[self.seams] = ~self.linked
+        stretch = np.cumsum(breaks)
+        best = np.zeros(len(leaps) + 1)
+        np.maximum.at(best, stretch[self.frames], self.leads)
+        return np.asarray(best[stretch])
+
+
 def judge_track(
     overlap: Floats,
     departure: Floats,
@@ -160,6 +195,7 @@ def judge_track(
     unit: float,
     poor: float = POOR,
     fall: float = FALL,
+    starts: Starts | None = None,
 ) -> tuple[Ints, Ints]:
     """Judge every frame of a tracked sequence against the sequence as a whole.
 
@@ -169,6 +205,7 @@ def judge_track(
         lead: (T,) by how much the start that a frame goes back to beat its best rival.
         unit: one thousandth of the subject's size, mm.
         poor: see `judge`. fall: its ``doubt``.
+        starts: of all parts of the track, which vouch for each other; None: of one.
 
     Returns:
         trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
@@ -181,6 +218,8 @@ def judge_track(
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
     astray = _between_jumps(np.nan_to_num(jump) > LEAP) & (trust < int(Trust.LOST))
     trust[astray], reason[astray] = int(Trust.DOUBTFUL), int(Reason.JUMP)
+    if starts is not None:
+        lead = np.maximum(lead, starts.vouched(np.nan_to_num(jump) > LEAP))
     unsure = (lead < AMBIGUOUS) & (trust == int(Trust.TRUSTED))
     trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
     return trust, reason

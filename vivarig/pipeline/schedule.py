@@ -88,7 +88,8 @@ def nodes_of(job: Job, todo: Iterable[str], threads: int) -> list[Node]:
         else:
             needs = frozenset((need, "join", "") for need in stage.needs if need in names)
             made = {"skeleton": _skeleton_nodes, "report": _report_nodes}.get(stage.name, _none)(job, needs)
-            nodes += [*made, Node((stage.name, "join", ""), (tasks.whole, job, stage.name), _keys(made) | needs)]
+            call = (tasks.whole, job, stage.name)
+            nodes += [*made, Node((stage.name, "join", ""), call, _keys(made) | needs, len(job.whole))]
     if any("silhouettes" in stage.needs for stage in cut) and not cut_out:
         before = frozenset({("silhouettes", "join", "")}) if "silhouettes" in names else frozenset()
         nodes += [

@@ -12,7 +12,7 @@ from track_parts import FRAMES, UNIT, part, truth
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results, text_array
 from tracking.sequence.track_joining import TrackPart, compare, join_tracks, mean_agreement, pose_at
-from tracking.sequence.trust import Reason, Trust, loosely_clothed, plausible_size
+from tracking.sequence.trust import Reason, Starts, Trust, loosely_clothed, plausible_size
 
 
 def two_parts(tmp_path: Path, **second: float) -> list[TrackPart]:
@@ -104,6 +104,34 @@ def test_a_sure_neighbour_vouches_for_an_unsure_start(tmp_path: Path) -> None:
     assert (joined(tmp_path, two_parts(tmp_path, lead=0.0))["trust"] == 0).all()
     alone = joined(tmp_path, two_parts(tmp_path, lead=0.0, shift=40.0))
     assert (alone["reason"][13:] == int(Reason.AMBIGUOUS_START)).all() and (alone["trust"][:8] == 0).all()
+
+
+def test_parts_that_differ_but_are_no_rivals_vouch_for_each_other(tmp_path: Path) -> None:
+    """Tail and feet of a real animal differ between two tracks of it; which way it faces does not."""
+    track = joined(tmp_path, two_parts(tmp_path, lead=0.0, shift=25.0))
+    assert (track["reason"] != int(Reason.AMBIGUOUS_START)).all() and (track["trust"][12:] == 0).all()
+    assert (track["trust"][[8, 9, 10, 11]] == int(Trust.DOUBTFUL)).all()  # where they differ is said all the same
+
+
+def test_nobody_vouches_across_a_leap(tmp_path: Path) -> None:
+    """The second part turns round after the seam: of what it shows from there the first part knows nothing."""
+    parts = two_parts(tmp_path, lead=0.0)
+    assert parts[1].path is not None
+    with h5py.File(parts[1].path, "r+") as file:
+        file["centres"][7:] += 200.0
+        file.attrs["start_frame"] = 9
+    track = joined(tmp_path, parts)
+    assert track["reason"][15] == int(Reason.JUMP) and (track["trust"][:15] == 0).all()
+    assert (track["reason"][16:] == int(Reason.AMBIGUOUS_START)).all()
+
+
+def test_starts_vouch_for_what_they_are_connected_with() -> None:
+    starts = Starts(np.array([2, 7, 12]), np.array([0.2, 0.0, 0.1]), np.array([5, 10]), np.array([True, False]))
+    leaps = np.zeros(15, bool)
+    leaps[[5, 10]] = True  # the tracks of two parts differ at a seam: no leap of the body
+    assert starts.vouched(leaps).tolist() == [0.2] * 10 + [0.1] * 5
+    leaps[6] = True
+    assert starts.vouched(leaps).tolist() == [0.2] * 6 + [0.0] * 4 + [0.1] * 5
 
 
 def test_a_part_without_subject_is_lost_not_invented(tmp_path: Path) -> None:

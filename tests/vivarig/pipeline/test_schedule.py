@@ -99,6 +99,7 @@ def test_the_skeleton_of_a_long_recording_is_fitted_chunk_by_chunk_on_any_worker
     monkeypatch.setattr(cutting, "CHUNK", 16)
     nodes = nodes_of(job, ["skeleton"], 1)
     assert [node.key[1] for node in nodes] == ["prepare", "fit", "fit", "fit", "join"]
+    assert sum(node.frames for node in nodes) == len(job.whole)  # what progress is told of
     run_nodes(nodes, Inline(), lambda node, answer: None)
     kept = sorted(path.name for path in (job.parts / "skeleton").glob("*.kept"))
     assert [name.split()[0] for name in kept] == ["fit", "fit", "fit", "scaling.kept", "seen.kept"]
