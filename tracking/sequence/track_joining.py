@@ -59,11 +59,14 @@ class Seam:
     Attributes:
         distance: median over the common frames of the mean distance of the quads, mm; NaN without common frames.
         left, right: mean silhouette overlap of each part in those frames.
+        most: the same of the middle distance: that of most of the body, whatever tail and paws do. One that is turned
+            round or rolled over has most of it elsewhere.
     """
 
     distance: float
     left: float
     right: float
+    most: float = float("nan")
 
 
 def compare(left: TrackPart, right: TrackPart) -> Seam:
@@ -76,12 +79,13 @@ def compare(left: TrackPart, right: TrackPart) -> Seam:
         if last <= first:
             return Seam(float("nan"), float("nan"), float("nan"))
         rows_a, rows_b = (slice(first - part.start, last - part.start) for part in (left, right))
-        apart = np.linalg.norm(a.centres(rows_a) - b.centres(rows_b), axis=-1).mean(axis=1)
+        by_quad = np.linalg.norm(a.centres(rows_a) - b.centres(rows_b), axis=-1)
+        apart, most = by_quad.mean(axis=1), np.median(by_quad, axis=1)
         common = np.isfinite(apart)
         if not common.any():
             return Seam(float("nan"), float("nan"), float("nan"))
         agreement = [float(np.mean(f.agreement(rows)[common])) for f, rows in ((a, rows_a), (b, rows_b))]
-    return Seam(float(np.median(apart[common])), *agreement)
+    return Seam(float(np.median(apart[common])), *agreement, most=float(np.median(most[common])))
 
 
 def pose_at(part: TrackPart, frame: int) -> tuple[QuadPose, Floats] | None:
@@ -188,5 +192,5 @@ def _starts(parts: Sequence[TrackPart], seams: Sequence[Seam], unit: float) -> t
                 leads[index] = file.lead
                 # A part may start in a frame over its ends, which is its neighbour's.
                 frames[index] = np.clip(part.start + file.start_frame, part.first, part.stop - 1)
-    linked = np.array([seam.distance < DIFFERS * unit for seam in seams], np.bool_)
+    linked = np.array([seam.most < DIFFERS * unit for seam in seams], np.bool_)
     return leads, Starts(frames, leads, np.array([part.first for part in parts[1:]], np.int64), linked)

@@ -108,7 +108,13 @@ def test_a_sure_neighbour_vouches_for_an_unsure_start(tmp_path: Path) -> None:
 
 def test_parts_that_differ_but_are_no_rivals_vouch_for_each_other(tmp_path: Path) -> None:
     """Tail and feet of a real animal differ between two tracks of it; which way it faces does not."""
-    track = joined(tmp_path, two_parts(tmp_path, lead=0.0, shift=25.0))
+    parts = two_parts(tmp_path, lead=0.0, shift=10.0)
+    assert parts[1].path is not None
+    with h5py.File(parts[1].path, "r+") as file:
+        file["centres"][:, 2] += 300.0  # one quad of three: the tail's
+    seam = compare(*parts)
+    assert seam.distance > 100.0 and seam.most == pytest.approx(10.0 * np.sqrt(3))
+    track = joined(tmp_path, parts)
     assert (track["reason"] != int(Reason.AMBIGUOUS_START)).all() and (track["trust"][12:] == 0).all()
     assert (track["trust"][[8, 9, 10, 11]] == int(Trust.DOUBTFUL)).all()  # where they differ is said all the same
 
