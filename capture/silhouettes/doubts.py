@@ -134,15 +134,17 @@ def doubt_of(
     *,
     apart: bool = True,
     known: Evidence | None = None,
+    box: tuple[int, int, int, int] | None = None,
 ) -> Doubt | None:
     """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it reaches there: what lies beyond is not known, and the views must see that. ``apart``: it
     also holds what may be shade and does not hang together with the silhouette, but is no speck and may be a thin part.
-    ``known``: what was measured of the image before. The model is one of a single look.
+    ``known``: what was measured of the image before, and ``box`` (left, top, width, height) where the silhouette is,
+    if that is known. The model is one of a single look.
     """
-    box = box_of(mask)
+    box = box_of(mask) if box is None else box
     if box[2] == 0:
         return None
     if light is None:
