@@ -224,11 +224,13 @@ def _evidently(
     # Nine pixels reach one pixel beyond what is known.
     first, last = max(top, known[0] - 1), min(bottom, known[1] + 1)
     begin, end = max(left, known[2] - 1), min(right, known[3] + 1)
-    line, count = sums[1 : width + 1], max(end - begin, 0)
+    line, count, reached = sums[1 : width + 1], max(end - begin, 0), slice(max(begin - 1, 0), min(end + 1, width))
+    near = line[reached]
     for y in range(first, last):
-        before, own, after = values[abs(y - 1)], values[y], values[y + 1 if y + 1 < height else max(0, height - 2)]
-        for x in range(max(begin - 1, 0), min(end + 1, width)):
-            line[x] = np.uint16(np.uint16(before[x]) + np.uint16(own[x]) + np.uint16(after[x]))
+        above, below = abs(y - 1), y + 1 if y + 1 < height else max(0, height - 2)
+        before, own, after = values[above, reached], values[y, reached], values[below, reached]
+        for x in range(len(near)):
+            near[x] = np.uint16(np.uint16(before[x]) + np.uint16(own[x]) + np.uint16(after[x]))
         sums[0], sums[width + 1] = line[min(1, width - 1)], line[max(0, width - 2)]
         one, two, three = sums[begin:end], sums[begin + 1 : end + 1], sums[begin + 2 : end + 2]
         kept = out[y - top, begin - left :]
