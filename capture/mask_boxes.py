@@ -31,44 +31,36 @@ _NONE = np.zeros((0, 0), np.uint8)
 @compiled
 def _box(mask: Bytes, without: Bytes, place: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     top, bottom, left, right = place
+    # All rows in one line, by numbers without a sign: a slice of an array for each row would cost more than the row.
+    own, other, side, count = mask.ravel(), without.ravel(), mask.shape[1], np.uintp(right - left)
     line, columns = np.empty(right - left, np.uint8), np.zeros(right - left, np.uint8)
-    first, last = top, bottom - 1
-    while first <= last and not _any(_row(mask, without, first, place, line)):
-        first += 1
-    if first > last:
+    first, last = bottom, top - 1
+    for y in range(top, bottom):
+        at, some = np.uintp(y * side + left), np.uint8(0)
+        if other.size == 0:
+            for x in range(count):
+                some |= own[at + x]
+        else:
+            for x in range(count):
+                line[x] = own[at + x] & ~other[at + x]
+                some |= line[x]
+        if some == 0:
+            continue
+        first, last = min(first, y), y
+        if other.size == 0:
+            for x in range(count):
+                columns[x] |= own[at + x]
+        else:
+            for x in range(count):
+                columns[x] |= line[x]
+    if last < first:
         return 0, 0, 0, 0
-    while not _any(_row(mask, without, last, place, line)):
-        last -= 1
-    for y in range(first, last + 1):
-        row = _row(mask, without, y, place, line)
-        for x in range(len(columns)):
-            columns[x] |= row[x]
     begin, end = 0, len(columns) - 1
     while columns[begin] == 0:
         begin += 1
     while columns[end] == 0:
         end -= 1
     return left + begin, first, end + 1 - begin, last + 1 - first
-
-
-@compiled
-def _row(mask: Bytes, without: Bytes, y: int, place: tuple[int, int, int, int], line: Bytes) -> Bytes:
-    """Return what counts of a row of the place: the mask's own, or what ``line`` is filled with."""
-    row = mask[y, place[2] : place[3]]
-    if without.size == 0:
-        return row
-    other = without[y, place[2] : place[3]]
-    for x in range(len(line)):
-        line[x] = row[x] & ~other[x]
-    return line
-
-
-@compiled
-def _any(line: Bytes) -> bool:
-    some = np.uint8(0)
-    for x in range(len(line)):
-        some |= line[x]
-    return bool(some != 0)
 
 
 def pixels_of(mask: Bools, *, without: Bools) -> Ints:

@@ -175,7 +175,11 @@ def _marks_are_gone(sums: Singles, side: int, cells: tuple[int, int, int, int]) 
 @compiled
 def _give_back(shaded: Bytes, plain: Bytes, place: tuple[int, int, int, int], side: int, gone: Bools) -> None:
     top, bottom, left, right = place
-    for y in range(top, bottom):
-        for x in range(left, right):
-            if gone[y // side, x // side] and shaded[y, x] == 0 and plain[y, x] >= _LEAST:
-                shaded[y, x] = plain[y, x]
+    for row in range(top // side, -(-bottom // side)):
+        for column in range(left // side, -(-right // side)):
+            if not gone[row, column]:  # cell by cell: few are
+                continue
+            for y in range(max(top, row * side), min(bottom, (row + 1) * side)):
+                for x in range(max(left, column * side), min(right, (column + 1) * side)):
+                    if shaded[y, x] == 0 and plain[y, x] >= _LEAST:
+                        shaded[y, x] = plain[y, x]

@@ -41,9 +41,12 @@ def join_outlines(corners: Sequence[Floats]) -> Outlines:
     return Outlines(np.concatenate([np.zeros((0, 2)), *corners]), starts)
 
 
-def outline(mask: Bools, camera: Camera) -> Floats:
-    """Return (n, 2) px the corners of the convex hull of a silhouette (H, W), convex as without distortion."""
-    x, y, width, height = box_of(mask)
+def outline(mask: Bools, camera: Camera, window: tuple[slice, slice] | None = None) -> Floats:
+    """Return (n, 2) px the corners of the convex hull of a silhouette (H, W), convex as without distortion.
+
+    ``window``: rows and columns that hold all of it.
+    """
+    x, y, width, height = box_of(mask, window)
     if width == 0:
         return np.zeros((0, 2))
     crop = np.ascontiguousarray(mask[y : y + height, x : x + width]).view(np.uint8)

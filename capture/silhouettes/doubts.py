@@ -107,13 +107,14 @@ class Doubt:
         more = self.beyond & ~mask
         x, y, w, h = box_of(mask)
         least = _nine_times(_high(self.low))
-        gaps = mask[y : y + h, x : x + w] & (_evidently(self.plain, (y, y + h, x, x + w), least) == 0)
+        place = (y, y + h, x, x + w)
+        gaps = mask[y : y + h, x : x + w] & (_evidently(self.plain, place, least, place) == 0)
         left, top, across, down = box_of(gaps)
         if across == 0:  # most subjects differ all over
             return mask, more
         # Whether a gap is narrow is told by what lies within twice the radius.
         here = _with_room((left + x, top + y, across, down), 2 * _HOLE_PX, mask.shape)
-        own, differs = mask.copy(), _evidently(self.plain, _place(here), least)
+        own, differs = mask.copy(), _evidently(self.plain, _place(here), least, _place(here))
         own[here] &= cv2.morphologyEx(differs, cv2.MORPH_CLOSE, disc(_HOLE_PX)).view(np.bool_)
         return own, more
 
@@ -134,15 +135,17 @@ def doubt_of(
     *,
     apart: bool = True,
     known: Evidence | None = None,
+    box: tuple[int, int, int, int] | None = None,
 ) -> Doubt | None:
     """Return what differs around a silhouette (H, W) in an image of known ``light``; None where there is none.
 
     The window holds the silhouette and what differs and hangs together with it, clear of its rim; where the image's own
     border cuts that, it reaches there: what lies beyond is not known, and the views must see that. ``apart``: it
     also holds what may be shade and does not hang together with the silhouette, but is no speck and may be a thin part.
-    ``known``: what was measured of the image before. The model is one of a single look.
+    ``known``: what was measured of the image before, and ``box`` (left, top, width, height) where the silhouette is,
+    if that is known. The model is one of a single look.
     """
-    box = box_of(mask)
+    box = box_of(mask) if box is None else box
     if box[2] == 0:
         return None
     if light is None:
@@ -166,7 +169,8 @@ def doubt_of(
         cut = [at and reached for at, reached in zip(_at_border(window, mask.shape), reaches, strict=True)]
         if not any(cut) or room == _around(box, _ROOM_CUT, mask.shape):
             break
-    beyond = _evidently(evidence.shaded, _place(room), _nine_times(_high(low))).view(np.bool_)
+    known_here = _place(evidence.rectangle())
+    beyond = _evidently(evidence.shaded, _place(room), _nine_times(_high(low)), known_here).view(np.bool_)
     chosen = found | (runs.areas >= cleaning.least_px) if apart else found
     boxes = [_moved(runs.rectangle(chosen), window)]
     if beyond.any():
@@ -206,21 +210,30 @@ def _place(window: Window) -> tuple[int, int, int, int]:
 
 
 @compiled
-def _evidently(values: Bytes, place: tuple[int, int, int, int], least: np.uint16) -> Bytes:
+def _evidently(
+    values: Bytes, place: tuple[int, int, int, int], least: np.uint16, known: tuple[int, int, int, int]
+) -> Bytes:
     """Return (h, w) 1 where nine pixels, of (H, W) between two rows and columns, sum up to ``least``, else 0.
 
-    Beyond the image it is as mirrored at its outermost pixels.
+    Beyond the image it is as mirrored at its outermost pixels. More than a pixel beyond what is ``known``, rows and
+    columns likewise, nothing does.
     """
     top, bottom, left, right = place
     height, width = values.shape
-    out, sums = np.empty((bottom - top, right - left), np.uint8), np.empty(width + 2, np.uint16)
-    line, count = sums[1 : width + 1], right - left
-    for y in range(top, bottom):
-        before, own, after = values[abs(y - 1)], values[y], values[y + 1 if y + 1 < height else max(0, height - 2)]
-        for x in range(width):
-            line[x] = np.uint16(np.uint16(before[x]) + np.uint16(own[x]) + np.uint16(after[x]))
+    out, sums = np.zeros((bottom - top, right - left), np.uint8), np.empty(width + 2, np.uint16)
+    # Nine pixels reach one pixel beyond what is known.
+    first, last = max(top, known[0] - 1), min(bottom, known[1] + 1)
+    begin, end = max(left, known[2] - 1), min(right, known[3] + 1)
+    line, count, reached = sums[1 : width + 1], max(end - begin, 0), slice(max(begin - 1, 0), min(end + 1, width))
+    near = line[reached]
+    for y in range(first, last):
+        above, below = abs(y - 1), y + 1 if y + 1 < height else max(0, height - 2)
+        before, own, after = values[above, reached], values[y, reached], values[below, reached]
+        for x in range(len(near)):
+            near[x] = np.uint16(np.uint16(before[x]) + np.uint16(own[x]) + np.uint16(after[x]))
         sums[0], sums[width + 1] = line[min(1, width - 1)], line[max(0, width - 2)]
-        one, two, three, kept = sums[left:right], sums[left + 1 : right + 1], sums[left + 2 : right + 2], out[y - top]
+        one, two, three = sums[begin:end], sums[begin + 1 : end + 1], sums[begin + 2 : end + 2]
+        kept = out[y - top, begin - left :]
         for x in range(count):
             kept[x] = np.uint8(np.uint16(one[x] + two[x] + three[x]) >= least)
     return out

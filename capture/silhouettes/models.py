@@ -149,7 +149,7 @@ class CameraModel:
             out[:] = self.silhouette(image)
             return None
         mask = self._differing(image, *known, out)
-        doubt = self._doubt(image, mask, *known)
+        doubt = self._doubt(image, mask, *known, known[1].rectangle())
         self._follow(image, mask, known[1].gain)
         return doubt
 
@@ -166,8 +166,12 @@ class CameraModel:
         known = model.evidence_of(image, model.light(image), self.cleaning)
         return model.as_seen(known), known
 
-    def _doubt(self, image: Bytes, mask: Bools, model: PlateModel, known: Evidence) -> Doubt | None:
-        found = doubt_of(image, mask, model, self.cleaning, known.gain, apart=not self.filmed, known=known)
+    def _doubt(
+        self, image: Bytes, mask: Bools, model: PlateModel, known: Evidence, window: Window | None = None
+    ) -> Doubt | None:
+        """Return what may be missing from a silhouette; ``window``: rows and columns that hold all of it."""
+        box, apart = box_of(mask, window), not self.filmed
+        found = doubt_of(image, mask, model, self.cleaning, known.gain, apart=apart, known=known, box=box)
         return found if found is None or model is self.model else found.by_itself()
 
     def _follow(self, image: Bytes, mask: Bools, light: Floats) -> None:

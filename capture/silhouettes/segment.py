@@ -346,7 +346,8 @@ def _parameters(
 
 def _outlines(share: Share, camera: Camera) -> list[Floats]:
     """Return the corners of the outlines of a chunk."""
-    return [outline(mask, camera) for mask in share.masks]
+    windows = [None if doubt is None else doubt.window for doubt in share.doubts]
+    return [outline(mask, camera, window) for mask, window in zip(share.masks, windows, strict=True)]
 
 
 def _mattes(share: Share) -> list[Bytes]:

@@ -90,9 +90,9 @@ def thin_structures(
         return ThinParts.none(mask.shape)
     # What lies farther away than a hat is wide, twice, has no say.
     radius = max(3, round(_THIN * float(np.sqrt(np.count_nonzero(mask)))))
-    room = 2 * _REDDER * radius + _BLUR_PX + _GAP_PX
-    top, left = max(near[0].start, y - room), max(near[1].start, x - room)
-    here = (slice(top, min(near[0].stop, y + h + room)), slice(left, min(near[1].stop, x + w + room)))
+    here = _around((x, y, w, h), 2 * _REDDER * radius + _BLUR_PX + _GAP_PX, near)
+    closer = _around((x, y, w, h), 2 * radius, near)
+    inner = tuple(slice(a.start - b.start, a.stop - b.start) for a, b in zip(closer, here, strict=True))
     lit = blurred(ground.centre[here]) if smooth is None else smooth[here]
     ratios, noise = _ratios(image[here], lit, ground.spread[here], light)
     body = np.asarray(cv2.dilate(np.ascontiguousarray(mask[here]).view(np.uint8), _square(_MIXED_PX)))
@@ -100,13 +100,24 @@ def thin_structures(
     least = np.float32(_STANDS_OUT) * (noise.ravel()[at] + np.float32(_ERROR))
     # A logarithm keeps the order of values: hats are made of the ratios themselves, and it is taken where it is asked.
     channels = np.float32(image.shape[2])
-    darker = _below(ratios[0], body, radius, at) > channels * least
-    skin = _above(ratios[0], body, radius, at) > channels * least
+    some = [np.ascontiguousarray(ratio[inner]) for ratio in ratios]
+    own, there = np.ascontiguousarray(body[inner]), np.flatnonzero(wide[closer])  # the same pixels in the same order
+    darker = _below(some[0], own, radius, there) > channels * least
+    skin = _above(some[0], own, radius, there) > channels * least
     redder = np.zeros_like(skin)
     if len(ratios) > 1:
-        skin |= _above(ratios[1], body, radius, at) > least
+        skin |= _above(some[1], own, radius, there) > least
         redder = _above(ratios[1], body, _REDDER * radius, at) > least
     return _parted(wide, here, (at, skin, darker, redder))
+
+
+def _around(box: tuple[int, int, int, int], room: int, near: tuple[slice, slice]) -> tuple[slice, slice]:
+    """Return rows and columns of a box (left, top, width, height) with so many pixels of room, within what is near."""
+    x, y, w, h = box
+    return (
+        slice(max(near[0].start, y - room), min(near[0].stop, y + h + room)),
+        slice(max(near[1].start, x - room), min(near[1].stop, x + w + room)),
+    )
 
 
 def _parted(wide: Bools, here: tuple[slice, slice], found: tuple[NDArray[np.intp], Bools, Bools, Bools]) -> ThinParts:

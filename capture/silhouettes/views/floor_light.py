@@ -24,6 +24,8 @@ __all__ = ["Picture", "lit_alike", "lit_otherwise"]
 
 #: Ratios are the same within this share, or within those of so many pixels around: calibration is not exact.
 _SAME, _AROUND_PX = 0.06, 2
+#: Side of the tiles in which light is measured where anything is asked, px.
+_TILE_PX = 64
 #: Lines of sight are followed through every so manyth pixel, as `capture.silhouettes.views.confirmation` does.
 _STRIDE = 2
 #: Brightness that noise and black level make of no light.
@@ -59,15 +61,23 @@ class _Windows(NamedTuple):
     hidden: Bytes
 
 
-class _Lights(NamedTuple):
-    """Least and most of the ratios around each pixel of rectangles (V, 4: rows, columns), from ``starts`` (V,) on.
+class _Asked(NamedTuple):
+    """The pixels of all views whose light is asked for, and what the views that were looked at so far say of it.
 
-    ``widths``: (V,) of the windows in which the rectangles lie.
+    Attributes:
+        owners: (n,) their views.
+        points: (3, n) where they see the floor.
+        ratios: (n, C) image over ground.
+        open: (n,) 1 as long as no view has said what settles a pixel.
+        counts: (n,) views that show the place.
+        low, high: (V, n, C) least and most of the ratios around it in each of these; of open pixels alone.
     """
 
-    boxes: Ints
-    widths: Ints
-    starts: Ints
+    owners: Ints
+    points: Floats
+    ratios: Singles
+    open: Bytes
+    counts: Ints
     low: Singles
     high: Singles
 
@@ -123,15 +133,32 @@ def _told(
         _starts(sizes.prod(axis=1)),
         np.concatenate([cv2.dilate(mask.view(np.uint8), _SQUARE).ravel() for mask in masks]),
     )
-    boxes = np.zeros((len(frames), 4), np.int64)
-    boxes[:, ::2] = sizes  # of nothing yet: rows and columns end before they begin
-    seen = []
-    for own, (camera, _) in enumerate(frames):
-        pixels = np.ascontiguousarray(asked[own])
-        seen.append(_shown(pixels, own, lattice_of(camera), height, views, boxes))
     flat = [_flat(picture) for picture in pictures]
-    lights = _lights(flat, boxes, np.ascontiguousarray(sizes[:, 1]))
-    return [_judged(one, *told, picture, lights, alike) for one, told, picture in zip(asked, seen, flat, strict=True)]
+    lattices = [lattice_of(camera) for camera, _ in frames]
+    on_floor = [
+        _on_floor(np.ascontiguousarray(one), corner, row[CENTRE], lattice, height)
+        for one, corner, row, lattice in zip(asked, views.corners, views.rows, lattices, strict=True)
+    ]
+    pixels = [one for one, _ in on_floor]
+    known = _all_asked(pixels, [points for _, points in on_floor], flat)
+    # Memory is taken once for all views: what is new costs more than what is written to it.
+    low, high = np.empty((2, max(picture[0].size for picture in flat)), np.float32)
+    for view, picture in enumerate(flat):
+        _ask(view, picture, views, known, alike, (low, high))
+    told, ends = _settled(known, alike), np.cumsum([one.shape[1] for one in pixels])
+    parts = np.split(told, ends[:-1])
+    return [_drawn(np.ascontiguousarray(one), at, part) for one, at, part in zip(asked, pixels, parts, strict=True)]
+
+
+def _all_asked(pixels: Sequence[Ints], points: Sequence[Floats], pictures: Sequence[Flat]) -> _Asked:
+    """Return the pixels (2, n) of each view, which see the floor at points (3, n), of which no view has told yet."""
+    owners = np.repeat(np.arange(len(pixels)), [one.shape[1] for one in pixels])
+    ratios = np.concatenate([_ratios_at(picture, one) for one, picture in zip(pixels, pictures, strict=True)])
+    count, channels = ratios.shape
+    low, high = (np.empty((len(pixels), count, channels), np.float32) for _ in range(2))
+    return _Asked(
+        owners, np.concatenate(points, axis=1), ratios, np.ones(count, np.uint8), np.zeros(count, np.int64), low, high
+    )
 
 
 def _flat(picture: Picture) -> Flat:
@@ -147,36 +174,74 @@ def _starts(counts: Ints) -> Ints:
     return np.asarray(np.cumsum(counts) - counts, np.int64)
 
 
-def _lights(pictures: Sequence[Flat], boxes: Ints, widths: Ints) -> _Lights:
-    """Return how the ground is lit in the rectangle of each view that the others ask for."""
-    channels = len(pictures[0][2])
-    counts = np.array([max(0, b - a) * max(0, d - c) * channels for a, b, c, d in boxes.tolist()], np.int64)
-    starts, whole = _starts(counts), int(counts.sum())
-    low, high = np.empty(whole, np.float32), np.empty(whole, np.float32)
-    for picture, (a, b, c, d), start, count in zip(pictures, boxes.tolist(), starts, counts, strict=True):
-        if count > 0:
-            _fill_ranges(picture, (a, b, c, d), low[start : start + count], high[start : start + count])
-    return _Lights(boxes, widths, starts, low, high)
+@compiled
+def _ask(view: int, picture: Flat, views: _Windows, known: _Asked, alike: bool, room: tuple[Singles, Singles]) -> None:
+    """Let a view say of the open pixels of all others how it shows the floor behind them.
+
+    Most are lit as the floor is: the first view to say so, or with ``alike`` the first to say otherwise, settles a
+    pixel. So later views are asked for few, and the light is measured in those tiles alone where something is asked.
+    ``room``: for the least and most of the light of a window.
+    """
+    (height, width), channels = views.sizes[view], known.ratios.shape[1]
+    asked, count = np.empty(len(known.owners), np.int64), 0
+    for n in range(len(asked)):
+        if known.open[n] != 0 and known.owners[n] != view:
+            asked[count] = n
+            count += 1
+    points = np.empty((3, count))
+    for axis in range(3):
+        for k in range(count):
+            points[axis, k] = known.points[axis, asked[k]]
+    # All places one after the other: so several are projected by one instruction.
+    seen, shown = np.empty((2, count)), np.empty(count, np.int64)
+    project_columns(views.rows[view], points, seen)
+    _free_pixels(views, view, seen, shown)
+    shape = (height, width * channels)
+    low, high = room[0][: shape[0] * shape[1]].reshape(shape), room[1][: shape[0] * shape[1]].reshape(shape)
+    measured = np.zeros((height // _TILE_PX + 1, width // _TILE_PX + 1), np.bool_)
+    for k in range(count):
+        if shown[k] < 0:
+            continue
+        n, y, x = asked[k], shown[k] // width, shown[k] % width
+        row, column = y // _TILE_PX, x // _TILE_PX
+        if not measured[row, column]:
+            measured[row, column] = True
+            bottom, right = min((row + 1) * _TILE_PX, height), min((column + 1) * _TILE_PX, width)
+            _fill_ranges(picture, (row * _TILE_PX, bottom, column * _TILE_PX, right), low, high)
+        same = True
+        for c in range(channels):
+            at = x * channels + c
+            same &= (known.ratios[n, c] <= high[y, at]) & (low[y, at] <= known.ratios[n, c])
+        place = known.counts[n]
+        known.counts[n] += 1
+        if same != alike:
+            known.open[n] = 0
+            continue
+        for c in range(channels):
+            known.low[place, n, c], known.high[place, n, c] = low[y, x * channels + c], high[y, x * channels + c]
 
 
 @compiled
-def _shown(asked: Bools, own: int, lattice: Floats, height: float, views: _Windows, boxes: Ints) -> tuple[Ints, Ints]:
-    """Return pixels (2, n) that are asked and see the floor, and (V, n) the pixels at which the others show it.
+def _settled(known: _Asked, alike: bool) -> Bools:
+    """Return (n,) which pixels all views show alike, or as none does where two show the floor in the same light."""
+    out = np.zeros(len(known.open), np.bool_)
+    for n in range(len(out)):
+        if known.open[n] != 0 and known.counts[n] > 0:
+            out[n] = alike or _known(known.low[:, n], known.high[:, n], known.counts[n])
+    return out
 
-    Those are numbered row by row, -1 where a view does not show the place, free of the subject. ``boxes`` (V, 4) grow
-    to hold what is shown.
-    """
-    pixels, points = _on_floor(asked, views.corners[own], views.rows[own, CENTRE], lattice, height)
-    points = np.ascontiguousarray(points)
-    shown, seen = np.empty((len(views.rows), pixels.shape[1]), np.int64), np.empty((2, pixels.shape[1]))
-    for view in range(len(views.rows)):
-        if view == own:
-            shown[view] = -1
-            continue
-        # All places in one view after the other: so several are projected by one instruction.
-        project_columns(views.rows[view], points, seen)
-        _free_pixels(views, view, seen, boxes[view], shown[view])
-    return pixels, shown
+
+@compiled
+def _drawn(asked: Bools, pixels: Ints, chosen: Bools) -> Bools:
+    """Return (h, w) the pixels asked at those (2, n) that are chosen (n,), and beside."""
+    out = np.zeros(asked.shape, np.bool_)
+    for n in range(len(chosen)):
+        if chosen[n]:
+            y, x = pixels[0, n], pixels[1, n]
+            for v in range(y, min(y + _STRIDE, asked.shape[0])):
+                for u in range(x, min(x + _STRIDE, asked.shape[1])):
+                    out[v, u] = asked[v, u]
+    return out
 
 
 @compiled
@@ -200,76 +265,64 @@ def _on_floor(asked: Bools, corner: Ints, origin: Floats, lattice: Floats, heigh
             points[0, n], points[1, n] = origin[0] + along * towards[0], origin[1] + along * towards[1]
             points[2, n] = height
             n += 1
-    return pixels[:, :n], points[:, :n]
+    return pixels[:, :n].copy(), points[:, :n].copy()
 
 
 @compiled
-def _free_pixels(views: _Windows, view: int, seen: Floats, box: Ints, out: Ints) -> None:
-    """Fill the pixels of a window at which places are ``seen`` (2, n; x and y), else -1; the box grows to hold them."""
+def _free_pixels(views: _Windows, view: int, seen: Floats, out: Ints) -> None:
+    """Fill the pixels of a window, row by row, at which places are ``seen`` (2, n; x and y) free of the subject.
+
+    Others are -1.
+    """
     (top, left), (height, width) = views.corners[view], views.sizes[view]
     hidden = views.hidden[views.starts[view] : views.starts[view] + height * width]
-    rows, columns = np.empty(len(out), np.int64), np.empty(len(out), np.int64)
     for n in range(len(out)):  # without branches: this loop takes several places at a time
         x, y = seen[0, n] - left, seen[1, n] - top
         inside = (x >= -0.5) & (y >= -0.5) & (x <= width - 0.5) & (y <= height - 0.5)
         # In numbers of this size nothing is left behind the point: they are rounded, to the even one of two as near.
         row, column = int(((y if inside else 0.0) + _WHOLE) - _WHOLE), int(((x if inside else 0.0) + _WHOLE) - _WHOLE)
         inside &= (row < height) & (column < width)
-        rows[n], columns[n] = row, column
         out[n] = row * width + column if inside else -1
-    first, last, begin, end = box[0], box[1], box[2], box[3]
     for n in range(len(out)):
-        if out[n] < 0:
-            continue
-        if hidden[out[n]] != 0:
+        if out[n] >= 0 and hidden[out[n]] != 0:
             out[n] = -1
-            continue
-        first, last = min(first, rows[n]), max(last, rows[n] + 1)
-        begin, end = min(begin, columns[n]), max(end, columns[n] + 1)
-    box[0], box[1], box[2], box[3] = first, last, begin, end
 
 
 @compiled
 def _fill_ranges(picture: Flat, box: Place, low: Singles, high: Singles) -> None:
-    """Fill the least and the most of the ratios around each pixel of a rectangle (rows, columns)."""
+    """Fill (h, w C) the least and the most of the ratios around each pixel of a rectangle (rows, columns)."""
     height, channels = picture[0].shape[0], len(picture[2])
     width = picture[0].shape[1] // channels
     top, bottom, left, right = box
     first, last = max(0, top - _AROUND_PX), min(height, bottom + _AROUND_PX)
     begin, end = max(0, left - _AROUND_PX), min(width, right + _AROUND_PX)
     side, gains = (right - left) * channels, _gains(picture[2], end - begin + 2)
-    # Beyond the window there is nothing: room for as many pixels on both sides, which are neither least nor most.
-    room = np.empty((right - left + 2 * _AROUND_PX) * channels, np.float32)
-    skipped = (begin - left + _AROUND_PX) * channels
-    line = room[skipped : skipped + (end - begin) * channels]
-    least, most = np.empty((last - first, side), np.float32), np.empty((last - first, side), np.float32)
+    ratios = np.empty((last - first, (end - begin) * channels), np.float32)
     for n in range(last - first):
-        _fill_ratios(picture, first + n, (begin, end), gains, line)
-        for out, beyond, sign in ((least[n], np.float32(np.inf), 1), (most[n], np.float32(-np.inf), -1)):
-            room[:skipped] = beyond
-            room[skipped + len(line) :] = beyond
-            out[:] = room[:side]
-            for step in range(1, 2 * _AROUND_PX + 1):
-                other = room[step * channels : step * channels + side]
-                if sign > 0:
-                    for k in range(side):
-                        out[k] = min(out[k], other[k])
-                else:
-                    for k in range(side):
-                        out[k] = max(out[k], other[k])
+        _fill_ratios(picture, first + n, (begin, end), gains, ratios[n])
+    # Beyond the window there is nothing: room for as many pixels on both sides, which are neither least nor most.
+    least = np.full((right - left + 2 * _AROUND_PX) * channels, np.float32(np.inf), np.float32)
+    most = np.full(len(least), np.float32(-np.inf), np.float32)
+    skipped = (begin - left + _AROUND_PX) * channels
+    inner = slice(skipped, skipped + ratios.shape[1])
     for y in range(top, bottom):
-        darkest, lightest = low[(y - top) * side : (y - top + 1) * side], high[(y - top) * side : (y - top + 1) * side]
-        begin, end = max(y - _AROUND_PX, first) - first, min(y + _AROUND_PX + 1, last) - first
-        darkest[:], lightest[:] = least[begin], most[begin]
-        for n in range(begin + 1, end):
-            one, other = least[n], most[n]
-            for k in range(side):
-                darkest[k] = min(darkest[k], one[k])
-            for k in range(side):
-                lightest[k] = max(lightest[k], other[k])
+        lowest, highest = least[inner], most[inner]
+        # Beyond the first and the last row these count once more, which changes neither least nor most.
+        a, b, c = ratios[max(y - 2, first) - first], ratios[max(y - 1, first) - first], ratios[y - first]
+        d, e = ratios[min(y + 1, last - 1) - first], ratios[min(y + 2, last - 1) - first]
+        for k in range(len(lowest)):
+            lowest[k] = min(min(min(a[k], b[k]), min(c[k], d[k])), e[k])
+        for k in range(len(highest)):
+            highest[k] = max(max(max(a[k], b[k]), max(c[k], d[k])), e[k])
+        here = slice(left * channels, right * channels)
+        darkest, lightest = low[y, here], high[y, here]
+        one, two, three, four = channels, 2 * channels, 3 * channels, 4 * channels
+        a, b, c, d, e = least[:side], least[one:], least[two:], least[three:], least[four:]
         for k in range(side):
-            darkest[k] *= np.float32(1.0 - _SAME)
-            lightest[k] *= np.float32(1.0 + _SAME)
+            darkest[k] = min(min(min(a[k], b[k]), min(c[k], d[k])), e[k]) * np.float32(1.0 - _SAME)
+        a, b, c, d, e = most[:side], most[one:], most[two:], most[three:], most[four:]
+        for k in range(side):
+            lightest[k] = max(max(max(a[k], b[k]), max(c[k], d[k])), e[k]) * np.float32(1.0 + _SAME)
 
 
 @compiled
@@ -291,17 +344,17 @@ def _fill_ratios(picture: Flat, y: int, columns: tuple[int, int], gains: Singles
     height, channels = images.shape[0], len(light)
     width, (first, last) = images.shape[1] // channels, columns
     begin, end = max(first - 1, 0), min(last + 1, width)
-    now, then = np.zeros(len(out) + 2 * channels, np.float32), np.zeros(len(out) + 2 * channels, np.float32)
+    now, then = np.empty(len(out) + 2 * channels, np.float32), np.empty(len(out) + 2 * channels, np.float32)
     inner = slice((begin - first + 1) * channels, (end - first + 1) * channels)
     light_sum, full_sum, count = now[inner], then[inner], (end - begin) * channels
-    for dy in range(-1, 2):
-        row = _mirrored(y + dy, height)
-        image = images[row, begin * channels : end * channels]
-        ground = grounds[top + row, (left + begin) * channels : (left + end) * channels]
-        for n in range(count):
-            light_sum[n] += np.float32(image[n])
-        for n in range(count):
-            full_sum[n] += ground[n] * gains[n]
+    here, there = slice(begin * channels, end * channels), slice((left + begin) * channels, (left + end) * channels)
+    above, below = _mirrored(y - 1, height), _mirrored(y + 1, height)
+    before, own, after = images[above, here], images[y, here], images[below, here]
+    for n in range(count):
+        light_sum[n] = np.float32(before[n]) + np.float32(own[n]) + np.float32(after[n])
+    one, two, three = grounds[top + above, there], grounds[top + y, there], grounds[top + below, there]
+    for n in range(count):
+        full_sum[n] = one[n] * gains[n] + two[n] * gains[n] + three[n] * gains[n]
     for c in range(channels):
         if first == 0:
             n = min(2, width) * channels + c
@@ -310,9 +363,12 @@ def _fill_ratios(picture: Flat, y: int, columns: tuple[int, int], gains: Singles
             n, beyond = (len(now) - 3 * channels if width > 1 else channels) + c, len(now) - channels + c
             now[beyond], then[beyond] = now[n], then[n]
     ninth = np.float32(1.0 / 9.0)
+    # Slices, and indices from 0: with numbers added to them the compiler would take one value at a time.
+    left_now, now_here, right_now = now[: len(out)], now[channels:], now[2 * channels :]
+    left_then, then_here, right_then = then[: len(out)], then[channels:], then[2 * channels :]
     for n in range(len(out)):
-        part = (now[n] + now[n + channels] + now[n + 2 * channels]) * ninth
-        full = (then[n] + then[n + channels] + then[n + 2 * channels]) * ninth
+        part = (left_now[n] + now_here[n] + right_now[n]) * ninth
+        full = (left_then[n] + then_here[n] + right_then[n]) * ninth
         out[n] = part / max(full, _DARK)
 
 
@@ -324,74 +380,38 @@ def _mirrored(place: int, side: int) -> int:
 
 
 @compiled
-def _judged(asked: Bools, pixels: Ints, shown: Ints, picture: Flat, lights: _Lights, alike: bool) -> Bools:
-    """Return (h, w) which of the pixels asked are lit as the floor that the others show, with the pixels beside.
-
-    As all of them show it (``alike``); or as none does, where two show it in the same light. Most are lit as it is: the
-    first view to say otherwise, or else so, settles a pixel.
-    """
-    out, channels = np.zeros(asked.shape, np.bool_), len(picture[2])
-    own, places = np.empty(channels, np.float32), np.empty(len(shown), np.int64)
-    for n in range(pixels.shape[1]):
-        y, x, count, holds = pixels[0, n], pixels[1, n], 0, True
-        for view in range(len(shown)):
-            if shown[view, n] < 0:
-                continue
-            if count == 0:
-                for c in range(channels):
-                    own[c] = _ratio_at(picture, y, x, c)
-            places[count] = _place_of(shown[view, n], view, lights, channels)
-            same = True
+def _ratios_at(picture: Flat, pixels: Ints) -> Singles:
+    """Return (n, C) image over ground at pixels (2, n), which come row by row."""
+    channels, count = len(picture[2]), pixels.shape[1]
+    width = picture[0].shape[1] // channels
+    out, line, gains = (
+        np.empty((count, channels), np.float32),
+        np.empty(width * channels, np.float32),
+        _gains(picture[2], width + 2),
+    )
+    first = 0
+    while first < count:
+        y, last = pixels[0, first], first
+        while last < count and pixels[0, last] == y:
+            last += 1
+        begin, end = pixels[1, first], pixels[1, last - 1] + 1
+        row = line[: (end - begin) * channels]
+        _fill_ratios(picture, y, (begin, end), gains, row)
+        for n in range(first, last):
             for c in range(channels):
-                same &= (own[c] <= lights.high[places[count] + c]) & (lights.low[places[count] + c] <= own[c])
-            count += 1
-            if same != alike:
-                holds = False
-                break
-        if count == 0 or not holds or not (alike or _known(places[:count], lights, channels)):
-            continue
-        for v in range(y, min(y + _STRIDE, asked.shape[0])):
-            for u in range(x, min(x + _STRIDE, asked.shape[1])):
-                if asked[v, u]:
-                    out[v, u] = True
+                out[n, c] = row[(pixels[1, n] - begin) * channels + c]
+        first = last
     return out
 
 
 @compiled
-def _ratio_at(picture: Flat, y: int, x: int, c: int) -> np.float32:
-    """Return what `_fill_ratios` has of one pixel and channel."""
-    images, grounds, light, (top, left) = picture
-    height, channels = images.shape[0], len(light)
-    width = images.shape[1] // channels
-    ninth, part, full = np.float32(1.0 / 9.0), np.float32(0.0), np.float32(0.0)
-    for dx in range(-1, 2):
-        column = _mirrored(x + dx, width)
-        now, then = np.float32(0.0), np.float32(0.0)
-        for dy in range(-1, 2):
-            row = _mirrored(y + dy, height)
-            now += np.float32(images[row, column * channels + c])
-            then += grounds[top + row, (left + column) * channels + c] * light[c]
-        part, full = part + now, full + then
-    return np.float32(part * ninth / max(full * ninth, _DARK))
-
-
-@compiled
-def _place_of(pixel: int, view: int, lights: _Lights, channels: int) -> int:
-    """Return where the ratios of a pixel of a view's window begin."""
-    top, _, left, right = lights.boxes[view]
-    row, column = pixel // lights.widths[view] - top, pixel % lights.widths[view] - left
-    return int(lights.starts[view] + (row * (right - left) + column) * channels)
-
-
-@compiled
-def _known(places: Ints, lights: _Lights, channels: int) -> bool:
-    """Return whether two of the views that show the floor show it in the same light."""
-    for k in range(len(places)):
+def _known(low: Singles, high: Singles, count: int) -> bool:
+    """Return whether two of so many views show a place in the same light: their ranges (V, C) overlap."""
+    for k in range(count):
         for other in range(k):
             same = True
-            for c in range(channels):
-                a, b = places[k] + c, places[other] + c
-                same &= (lights.low[a] <= lights.high[b]) & (lights.low[b] <= lights.high[a])
+            for c in range(low.shape[1]):
+                same &= (low[k, c] <= high[other, c]) & (low[other, c] <= high[k, c])
             if same:
                 return True
     return False

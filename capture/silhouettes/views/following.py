@@ -300,12 +300,13 @@ def follow(
     state, depths, (low, high) = np.zeros(asked.shape, np.uint8), np.empty(asked.shape, np.float32), within
     last, d = -1.0, np.empty(3)
     todo, open_ones = np.zeros(-(-width // 8) * 8, np.uint8), np.empty(width, np.int64)
+    beside = np.zeros(width + 2, np.uint8)  # made once for all rows, like the other two
     lanes, line, rows, shown = _lanes(views, origin), (origin, d), views.rows, (views.masks, views.away)
     level = coarse
     while level >= 1:
         finer = level < coarse
         for row in range(0, height, level):
-            _note_open(asked, state, row, level, finer, todo)
+            _note_open(asked, state, row, level, finer, beside, todo)
             # Those around a line that were followed before: every two of this level, a power of two, along both axes.
             up, down = row - (row & level), min(row + (row & level), height)
             for n in range(_columns_of(todo, open_ones)):
@@ -336,11 +337,11 @@ def follow(
 
 
 @compiled
-def _note_open(asked: Bools, state: Bytes, row: int, level: int, finer: bool, todo: Bytes) -> None:
+def _note_open(asked: Bools, state: Bytes, row: int, level: int, finer: bool, line: Bytes, todo: Bytes) -> None:
     """Note which lines of a row are asked at a level and not known; ``finer``: there was a coarser level before.
 
     At the finest level, where most lines are, those around which all that were followed before agree are settled here,
-    many at a time: nobody asks later how far away they meet the hull.
+    many at a time: nobody asks later how far away they meet the hull. ``line``: a row of zeros, two columns longer.
     """
     height, width = state.shape
     own, wanted = state[row], asked[row]
@@ -349,7 +350,6 @@ def _note_open(asked: Bools, state: Bytes, row: int, level: int, finer: bool, to
             todo[x] = np.uint8(wanted[x] & (own[x] == 0))
         return
     above, below = state[row - (row & 1)], state[row + 1 if row & 1 and row + 1 < height else row - (row & 1)]
-    line = np.zeros(width + 2, np.uint8)
     for x in range(width):
         line[x + 1] = above[x] | below[x]
     for x in range(width):

@@ -231,8 +231,8 @@ def test_places_seen_are_the_nearest_pixels_that_nothing_hides() -> None:
     )  # fmt: skip
     seen = rng.uniform(-5.0, 60.0, (2, 500))
     seen[:, :4] = [[np.nan, 10.5, 50.5, 12.5], [np.nan, 6.5, 36.5, 8.5]]  # nowhere; the rim; halves
-    box, out = np.array([30, 0, 40, 0]), np.empty(500, np.int64)
-    floor_light._free_pixels(views, 0, seen, box, out)
+    out = np.empty(500, np.int64)
+    floor_light._free_pixels(views, 0, seen, out)
     wanted = np.full(500, -1)
     for n, (x, y) in enumerate(seen.T - (11, 7)):
         if not np.isfinite(x) or not (-0.5 <= x <= 39.5 and -0.5 <= y <= 29.5):
@@ -241,18 +241,40 @@ def test_places_seen_are_the_nearest_pixels_that_nothing_hides() -> None:
         if row < 30 and column < 40 and not hidden[row, column]:
             wanted[n] = row * 40 + column
     np.testing.assert_array_equal(out, wanted)
-    rows, columns = np.divmod(wanted[wanted >= 0], 40)
-    assert box.tolist() == [rows.min(), rows.max() + 1, columns.min(), columns.max() + 1]
+
+
+def ratio_at(picture: Picture, y: int, x: int, c: int) -> np.float32:
+    """Return image over ground of one pixel and channel, each the mean of nine pixels, mirrored beyond the window."""
+    (height, width), (top, left) = picture.image.shape[:2], picture.corner
+    part, full = np.float32(0.0), np.float32(0.0)
+    rows = [min(abs(y + dy), 2 * height - 2 - y - dy) for dy in (-1, 0, 1)]
+    for column in (min(abs(x + dx), 2 * width - 2 - x - dx) for dx in (-1, 0, 1)):
+        now = np.float32(sum(int(picture.image[row, column, c]) for row in rows))
+        one, two, three = (picture.ground[top + row, left + column, c] * picture.light[c] for row in rows)
+        part, full = part + now, full + (one + two + three)
+    ninth = np.float32(1.0 / 9.0)
+    return np.float32(part * ninth / max(full * ninth, np.float32(8.0)))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_ratio_of_one_pixel_is_that_of_its_row(channels: int) -> None:
+def test_ratios_of_pixels_and_least_and_most_around_them(channels: int) -> None:
     rng = np.random.default_rng(6)
-    image = rng.integers(0, 256, (5, 6, channels), dtype=np.uint8)
-    ground = rng.uniform(1.0, 255.0, (9, 12, channels)).astype(np.float32)
-    picture = floor_light._flat(Picture(image, ground, rng.uniform(0.8, 1.2, channels).astype(np.float32), (3, 4)))
-    gains, line = floor_light._gains(picture[2], 8), np.empty(6 * channels, np.float32)
-    for y in range(5):
-        floor_light._fill_ratios(picture, y, (0, 6), gains, line)
-        ones = [floor_light._ratio_at(picture, y, x, c) for x in range(6) for c in range(channels)]
-        np.testing.assert_array_equal(np.array(ones, np.float32), line)
+    image = rng.integers(0, 256, (9, 13, channels), dtype=np.uint8)
+    ground = rng.uniform(1.0, 255.0, (14, 19, channels)).astype(np.float32)
+    picture = Picture(image, ground, rng.uniform(0.8, 1.2, channels).astype(np.float32), (3, 4))
+    ratios = np.array([[[ratio_at(picture, y, x, c) for c in range(channels)] for x in range(13)] for y in range(9)])
+    flat = floor_light._flat(picture)
+    pixels = np.array([[0, 0, 3, 3, 3, 8], [2, 12, 0, 5, 12, 7]])
+    np.testing.assert_array_equal(floor_light._ratios_at(flat, pixels), ratios[pixels[0], pixels[1]])
+    for top, bottom, left, right in ((0, 9, 0, 13), (0, 3, 5, 13), (4, 9, 0, 2), (2, 5, 3, 4)):
+        low, high = np.zeros((2, 9, 13 * channels), np.float32)
+        floor_light._fill_ranges(flat, (top, bottom, left, right), low, high)
+        for y in range(top, bottom):
+            for x in range(left, right):
+                around = ratios[max(y - 2, 0) : y + 3, max(x - 2, 0) : x + 3].reshape(-1, channels)
+                here = slice(x * channels, (x + 1) * channels)
+                np.testing.assert_array_equal(low[y, here], around.min(axis=0) * np.float32(1.0 - 0.06))
+                np.testing.assert_array_equal(high[y, here], around.max(axis=0) * np.float32(1.0 + 0.06))
+        outside = np.ones(low.shape, bool)
+        outside[top:bottom, left * channels : right * channels] = False
+        assert not low[outside].any() and not high[outside].any()

@@ -148,7 +148,16 @@ def test_what_is_evident_is_so_in_the_mean_of_nine_pixels(
     values = rng.integers(0, 255, (30, 41)).astype(np.uint8)
     top, bottom, left, right = place
     wanted = cv2.blur(values, (3, 3))[top:bottom, left:right] >= 128
-    np.testing.assert_array_equal(_evidently(values, place, np.uint16(9 * 128 - 4)).view(np.bool_), wanted)
+    np.testing.assert_array_equal(_evidently(values, place, np.uint16(9 * 128 - 4), place).view(np.bool_), wanted)
+
+
+@pytest.mark.parametrize("known", [(0, 30, 0, 41), (4, 11, 6, 20), (0, 2, 39, 41), (29, 30, 0, 1), (0, 0, 0, 0)])
+def test_what_was_not_measured_is_not_looked_at(known: tuple[int, int, int, int], rng: np.random.Generator) -> None:
+    values, (top, bottom, left, right) = np.zeros((30, 41), np.uint8), known
+    values[top:bottom, left:right] = rng.integers(0, 255, (bottom - top, right - left))
+    for place in ((0, 30, 0, 41), (3, 17, 5, 33)):
+        wanted = cv2.blur(values, (3, 3))[place[0] : place[1], place[2] : place[3]] >= 40
+        np.testing.assert_array_equal(_evidently(values, place, np.uint16(9 * 40 - 4), known).view(np.bool_), wanted)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
