@@ -1,0 +1,61 @@
+"""Doubts that hold on: what errs in one frame by a limit does in the next, and a paw is not two."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracking.limbs.evidence import LimbRecord
+from tracking.limbs.feet_apart import APART, in_one_place
+from tracking.sequence.limb_trust import FEWER_PLACES, PEOPLE, PLACES, RODENTS, judge_limbs, limb_doubt
+from tracking.sequence.trust import Reason, Trust
+
+
+def good(frames: int) -> LimbRecord:
+    """Frames in which trunk and limb are explained, seen and without a rival."""
+    usual = {"bad": 0.0, "outside": 0.0, "missing": 0.0, "views": 4.0, "residual": 6.0, "weak": 2.0, "lead": 0.3}
+    return LimbRecord(**{name: np.full((frames, 2), usual.get(name, np.nan)) for name in LimbRecord.NAMES})
+
+
+def test_a_persons_limb_whose_outline_was_off_is_believed_again_only_where_it_fits_clearly() -> None:
+    share = np.array([0.5, 0.95, 1.1, 0.98, 0.93, 0.9, 0.91, 1.05, 0.9, 0.6, 0.95, 0.95])
+    record = good(len(share))
+    record.residual[:, 1] = PEOPLE.rough * share
+    trust, reason = judge_limbs(record, unit=1.0)
+    assert trust[:, 1].tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0] and not trust[:, 0].any()
+    assert (reason[1:9, 1] == Reason.OUTLINE_OFF).all()
+    doubt = limb_doubt(record, unit=1.0)
+    assert (doubt[1:9, 1] > 4).all() and not doubt[[0, 9, 10, 11], 1].any()
+    record.residual[:, 1] = np.minimum(record.residual[:, 1], 0.99 * PEOPLE.rough)  # unsure is not wrong
+    assert not judge_limbs(record, unit=1.0)[0].any()
+
+
+def test_an_animal_does_not_uncurl_within_a_frame_or_two() -> None:
+    record = good(12)
+    record.standing[:, 1] = 0.5
+    record.standing[6, 1] = np.inf
+    record.feet[:, 1] = 4.0
+    trust, reason = judge_limbs(record, unit=1.0, limits=RODENTS)
+    assert np.flatnonzero(trust[:, 1]).tolist() == [4, 5, 6, 7, 8] and not trust[:, 0].any()
+    assert (reason[4:9, 1] == Reason.TURN_UNTOLD).all()
+    assert (limb_doubt(record, unit=1.0, limits=RODENTS)[4:9, 1] > 100).all()
+
+
+def test_images_confirm_a_hidden_foot_that_stands_as_feet_do_only_where_they_are_clear() -> None:
+    """A foot is put where feet stand: that it is there says little, and a fore paw's skin looks the same."""
+    for views, share, believed in (
+        (4.0, 0.5 * (FEWER_PLACES + PLACES), True),
+        (0.0, 0.5 * (FEWER_PLACES + PLACES), False),
+        (0.0, 0.5 * FEWER_PLACES, True),
+    ):
+        record = good(9)
+        record.views[:, 1], record.standing[:, 1] = views, 0.5
+        record.feet[:, 1], record.shown[:, 1] = 1.0, share
+        trust, _ = judge_limbs(record, unit=1.0, limits=RODENTS)
+        assert (trust[:, 1] == int(Trust.TRUSTED)).all() == believed
+
+
+def test_two_feet_that_share_a_paw_are_in_one_place() -> None:
+    unit = 0.08
+    near, far = 0.9 * APART * unit, 1.1 * APART * unit
+    feet = np.array([[0.0, 0, 0], [near, 0, 0], [0, 30.0, 0], [0, 30.0, far]])
+    assert in_one_place(feet, unit).tolist() == [True, True, False, False]
