@@ -61,9 +61,9 @@ class Limits:
             as long as no more than two views show it and it does not fit well (`_lingering`): an arm that went astray
             unseen is not put right by outlines that barely hold it. A boxer's wrist was 75 to 115 mm off with 0.68 to
             0.98 for six frames; arms that came back right fitted twice as well.
-        smooth_again: share of the allowed residual below which a limb whose outline was off is believed again: what
-            errs by the limit in one frame does in the next. A boxer's wrist in blurred videos was 81 to 94 mm off for
-            seven frames with 0.90 to 1.10 of it, and believed in the middle four.
+        hardly_better: share of the allowed residual above which a limb is not believed between two frames in which its
+            outline is off: it is where it was. A boxer's wrist in blurred videos was 81 to 94 mm off for seven frames
+            with 0.90 to 1.10 of it, and believed in the middle four.
         ambiguous, hidden_ambiguous: lead over another place of it, below which either may be right; and for a limb that
             fewer than two views show apart from the rest.
         search: unexplained and empty share of it, and residual, from which on it is looked for: as each view has it,
@@ -84,7 +84,7 @@ class Limits:
     weak: float
     few_weak: float
     told_again: float
-    smooth_again: float
+    hardly_better: float
     ambiguous: float
     hidden_ambiguous: float
     search: tuple[float, float]
@@ -337,15 +337,14 @@ def _around(values: Floats) -> Floats:
 
 def _rough(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     """(T, L) residual from which on a limb is doubtful, mm; the trunk is the first."""
-    limit = unit * np.where(np.nan_to_num(record.views) < SHOWN, limits.hidden_rough, limits.rough)
-    limit[:, 0] = unit * limits.trunk_rough
+    limit = np.where(np.nan_to_num(record.views) < SHOWN, limits.hidden_rough, limits.rough)
+    if limits is not RODENTS:
+        limit = limit * np.where(np.nan_to_num(record.views).max(axis=1, keepdims=True) < MANY, FEW_ROUGH, 1.0)
+    limit[:, 0] = limits.trunk_rough
+    limit = unit * limit
     residual = np.nan_to_num(record.residual)
-    astray = _lingering(residual > limit, residual > limits.smooth_again * limit)
-    limit = np.where(astray, limits.smooth_again * limit, limit)
-    if limits is not RODENTS:  # what few cameras leave is doubted by itself: doubt that lingered there would never end
-        few = np.nan_to_num(record.views).max(axis=1, keepdims=True) < MANY
-        limit[:, 1:] *= np.where(few, FEW_ROUGH, 1.0)
-    return limit
+    astray = _enclosed(residual > limit, residual > limits.hardly_better * limit)
+    return np.where(astray, limits.hardly_better * limit, limit)
 
 
 def _weak(record: LimbRecord, unit: float, limits: Limits) -> Floats:
@@ -372,6 +371,16 @@ def _lingering(doubted: Bools, unsure: Bools) -> Bools:
         for run in np.split(np.arange(len(open_still)), np.flatnonzero(np.diff(open_still)) + 1):
             if open_still[run].all() and doubted[run, limb].any():
                 result[run, limb] = True
+    return result
+
+
+def _enclosed(doubted: Bools, unsure: Bools) -> Bools:
+    """(T, L) frames between two doubted ones, all of which are unsure."""
+    result = np.zeros_like(doubted)
+    for limb in range(doubted.shape[1]):
+        for before, after in pairwise(np.flatnonzero(doubted[:, limb])):
+            between = slice(before + 1, after)
+            result[between, limb] = unsure[between, limb].all()
     return result
 
 
