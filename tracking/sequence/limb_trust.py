@@ -206,12 +206,15 @@ def judge_limbs(record: LimbRecord, *, unit: float, limits: Limits = PEOPLE) -> 
     # Curled up, and no roll of its trunk told from another: a ball, whose nose may be the rump.
     ball = curled.any(axis=1) & (_turn_doubt(record)[:, 0] > 0)
     mark(np.broadcast_to(ball[:, None], trust.shape), Trust.DOUBTFUL, Reason.FACING_UNTOLD)
+    rough = _rough_and_little_shown(record, unit, limits)
     for limb in range(1 if limits is RODENTS else 0, record.bad.shape[1]):  # a rodent's trunk: by `_around`
         # A frame that was not tracked says nothing of those beside it.
         doubted = np.flatnonzero((trust[:, limb] > 0) & np.isfinite(record.bad[:, limb]))
         for before, after in pairwise(doubted):
-            if 1 < after - before <= BETWEEN + 1:
-                between = np.arange(before + 1, after)
+            between = np.arange(before + 1, after)
+            # What goes astray unseen and comes back unseen has not been right between, if it fits roughly there.
+            unseen = np.isin(reason[[before, after], limb], UNSEEN).all() and rough[between, limb].all()
+            if len(between) and (len(between) <= BETWEEN or unseen):
                 between = between[trust[between, limb] == int(Trust.TRUSTED)]
                 trust[between, limb], reason[between, limb] = int(Trust.DOUBTFUL), reason[before, limb]
     return trust, reason
@@ -361,6 +364,14 @@ def _weak(record: LimbRecord, unit: float, limits: Limits) -> Floats:
     if limits is not RODENTS:  # what is left is doubted by itself: doubt that lingered so easily would never end
         limit = limit * np.where(np.nan_to_num(record.views).max(axis=1, keepdims=True) < CHECKED, UNCHECKED, 1.0)
     return np.asarray(limit)
+
+
+def _rough_and_little_shown(record: LimbRecord, unit: float, limits: Limits) -> Bools:
+    """(T, L) limbs of people that leave more than good ones do, and that not many views show."""
+    if limits is RODENTS:  # furry
+        return np.zeros(record.bad.shape, np.bool_)
+    rough = np.nan_to_num(record.residual) > 0.5 * limits.hidden_rough * unit
+    return np.asarray(rough & (np.nan_to_num(record.views) < MANY))
 
 
 def _lingering(doubted: Bools, unsure: Bools) -> Bools:

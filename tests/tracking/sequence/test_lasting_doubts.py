@@ -29,6 +29,17 @@ def test_a_persons_limb_is_not_believed_between_frames_in_which_its_outline_is_o
     assert not judge_limbs(record, unit=1.0)[0].any()
 
 
+def test_a_persons_limb_that_is_rough_between_two_frames_that_do_not_show_it_is_not_believed() -> None:
+    """A boxer's wrist was 71 to 86 mm off between frames that held its arm from one side or told no place."""
+    for residual, views, believed in ((8.0, 3.0, False), (4.0, 3.0, True), (8.0, 4.0, True)):
+        record = good(12)
+        record.views[:, 1], record.residual[:, 1] = views, residual
+        record.weak[1, 1], record.lead[9, 1] = 5.0, 0.0
+        trust, reason = judge_limbs(record, unit=1.0)
+        assert not trust[2:9, 1].any() if believed else trust[2:9, 1].all()
+        assert not trust[[0, 10, 11], 1].any() and reason[9, 1] == Reason.AMBIGUOUS_LIMB
+
+
 def test_an_animal_does_not_uncurl_within_a_frame_or_two() -> None:
     record = good(12)
     record.standing[:, 1] = 0.5
