@@ -24,6 +24,7 @@ from tracking.fitting.pale_parts import pale_vertices
 from tracking.fitting.solver import FrameSolver
 from tracking.limbs.chains import Limbs
 from tracking.limbs.drawing import projected
+from tracking.limbs.feet_apart import in_one_place
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import fill_triangles
 from tracking.quads.oriented_quads import QuadPose
@@ -47,8 +48,6 @@ _LOOKED_AT = 12_000
 """Pixels of an image that its light is measured by."""
 LEAST_ROWS = 100
 """Pixels of feet in a camera below which its colours say nothing."""
-APART = 100.0
-"""Distance from which on two feet stand in different places, thousandths of the size."""
 SEEN, VIEW_SHARE, VIEWS = 0.5, 0.3, 2
 """Odds at a foot, and share of better places, from which on a camera by itself shows it; and how many must."""
 
@@ -175,9 +174,7 @@ class FeetInImages:
         """
         vertices = self._solver.cage_rig.deform(self._binding, pose)
         feet = np.array([vertices[points].mean(axis=0) for points in self._points])
-        away = np.linalg.norm(feet[:, None] - feet[None], axis=2)
-        np.fill_diagonal(away, np.inf)
-        return np.where(away.min(axis=1) > APART * self._solver.unit, shown_share(scores), 1.0)
+        return np.where(in_one_place(feet, self._solver.unit), 1.0, shown_share(scores))
 
     def _drawn(self, pose: QuadPose, camera: Camera) -> tuple[Bools, Bools]:
         """Return (H, W) the template and its feet as a camera would see them."""

@@ -82,7 +82,7 @@ class LimbRecord:
             (`tracking.fitting.stance`), infinite where it is curled up; NaN for other limbs, and for people.
         leap: (T, L) how far it leaves the path through the frames before and after, mm (`tracking.limbs.leaps`).
         feet: (T, L) views that show the foot of a rodent's leg itself, apart from the rest of the body
-            (`tracking.limbs.feet_apart`); NaN for other limbs, and for people.
+            (`tracking.limbs.feet_apart`), 0 where two feet stand in one place; NaN for other limbs, and for people.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = (
@@ -179,10 +179,11 @@ class LimbEvidence:
         return LimbSight(outside, missing, apart)
 
     def feet(self, observation: Observation, pose: QuadPose) -> Floats:
-        """(L,) how many views show the foot of each leg of a rodent; NaN for other limbs, and for people."""
+        """(L,) how many views show the foot of each leg of a rodent as its own; NaN for other limbs, and for people."""
         if not self._feet.legs:
             return np.full(len(self.limbs), np.nan)
-        return self._feet.views(self.draw(observation, pose), self._tolerance)
+        drawings = self.draw(observation, pose)
+        return self._feet.views(drawings, pose.centres, tolerance=self._tolerance, unit=self.solver.unit)
 
     def borne_out(self, observation: Observation, pose: QuadPose, sight: LimbSight) -> LimbSight:
         """Return what is seen of the limbs of a rodent, of what one view holds against them only what others bear out.

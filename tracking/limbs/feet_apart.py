@@ -2,7 +2,7 @@
 
 A leg is explained as well where its foot is as where it is not: most of it is thigh, which the trunk covers. A foot
 drawn up into the belly leaves silhouettes that hold nothing against a leg that stands. Only the foot's own part of the
-silhouette says that it is there.
+silhouette says that it is there. And of a paw that two feet of the template share nobody knows whose it is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from tracking.limbs.drawing import ViewDrawing
 from tracking.observations.rasteriser import Layers
 from tracking.quads.template import Template
 
-__all__ = ["OUTERMOST", "FeetApart"]
+__all__ = ["OUTERMOST", "FeetApart", "in_one_place"]
 
 OUTERMOST = 2
 """Quads at the end of a leg that are its foot: foot and toes."""
 SHARE = 0.15
 """Share of a drawn foot that lies further from the rest of the body than outlines err, and in the silhouette, from
 which on a view shows the foot."""
+APART = 100.0
+"""Distance from which on two feet stand in different places, thousandths of the size."""
 
 
 class FeetApart:
@@ -39,25 +41,40 @@ class FeetApart:
     def __init__(self, limbs: Limbs, template: Template) -> None:
         self._count = len(limbs)
         self.legs = [leg for leg, name in enumerate(limbs.names) if name.endswith("_limb")]
+        self._quads = [list(limbs.chains[leg][-OUTERMOST:]) for leg in self.legs]
         nearest = limbs.nearest_quads(template.binding)
         self.layers: Ints = np.full(len(template.faces), 1 << len(self.legs))
         for foot, leg in enumerate(self.legs):
             own = np.isin(nearest, limbs.chains[leg][-OUTERMOST:])
             self.layers[own[template.faces].any(axis=1)] = 1 << foot
 
-    def views(self, drawings: Sequence[ViewDrawing | None], tolerance: float) -> Floats:
-        """(L,) how many views show the foot of each leg; NaN for limbs without one.
+    def views(
+        self, drawings: Sequence[ViewDrawing | None], centres: Floats, *, tolerance: float, unit: float
+    ) -> Floats:
+        """(L,) how many views show the foot of each leg; NaN for limbs without one, 0 for feet in one place.
 
         Args:
             drawings: of the pose, per view, with these layers; None where a camera saw nothing.
+            centres: (Q, 3) of the pose's quads, mm.
             tolerance: how far outlines may lie from each other, mm.
+            unit: one thousandth of the subject's size, mm.
         """
         shown = np.full(self._count, np.nan)
         shown[self.legs] = 0.0
         for drawing in drawings:
             if drawing is not None and self.legs:
                 shown[self.legs] += _are_shown(drawing, len(self.legs), tolerance * drawing.rate)
+        if self.legs:
+            middles = np.array([centres[quads].mean(axis=0) for quads in self._quads])
+            shown[np.array(self.legs)[in_one_place(middles, unit)]] = 0.0
         return shown
+
+
+def in_one_place(feet: Floats, unit: float) -> Bools:
+    """(n,) which feet (n, 3) stand where another does; ``unit`` is one thousandth of the subject's size, mm."""
+    away = np.linalg.norm(feet[:, None] - feet[None], axis=2)
+    np.fill_diagonal(away, np.inf)
+    return np.asarray(away.min(axis=1) <= APART * unit)
 
 
 def _are_shown(drawing: ViewDrawing, feet: int, near: float) -> Bools:

@@ -18,7 +18,7 @@ from tracking.adapting.scale_search import make_solver
 from tracking.limbs import confirming
 from tracking.limbs.drawing import unexplained
 from tracking.limbs.evidence import LimbSight
-from tracking.limbs.feet_apart import OUTERMOST
+from tracking.limbs.feet_apart import APART, OUTERMOST
 from tracking.observations.contours import observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.oriented_quads import QuadPose
@@ -219,3 +219,21 @@ def test_lines_of_sight_are_those_of_the_camera() -> None:
     assert len(pixels) > 20 and 0 < np.mean(wanted) < 1
     # The kernel takes steps of a tolerance and may miss a place that is smaller than that.
     assert not (met & ~np.array(wanted)).any() and np.mean(met == np.array(wanted)) > 0.9
+
+
+def test_of_a_paw_that_two_feet_share_no_silhouette_says_whose_it_is() -> None:
+    """The left fore foot is put beside the left hind foot, which all silhouettes show."""
+    _, mender, pose, masks = scene()
+    evidence = mender.evidence
+    fore, hind = (evidence.limbs.names.index(f"left_{name}_limb") for name in ("fore", "hind"))
+    other = evidence.limbs.names.index("right_hind_limb")
+    before = evidence.feet(observe(masks), pose)
+    assert before[hind] >= SHOWN
+    foot, paw = (list(evidence.limbs.chains[leg][-OUTERMOST:]) for leg in (hind, fore))
+    for share, shared in ((0.9, True), (1.1, False)):
+        centres = pose.centres.copy()
+        beside = np.array([0.0, share * APART * evidence.solver.unit, 0.0])
+        centres[paw] += centres[foot].mean(axis=0) + beside - centres[paw].mean(axis=0)
+        after = evidence.feet(observe(masks), QuadPose(pose.rotations, centres))
+        assert (after[hind] == 0 and after[fore] == 0) == shared
+        assert after[other] == before[other]
