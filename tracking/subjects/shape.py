@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from skeleton.bodies import load_body
 from tracking.quads.body_rig import CUTS
 from tracking.subjects.ears import EARS
 
-__all__ = ["LIMBS", "BodyShape", "builds", "shape_groups"]
+__all__ = ["LIMBS", "BodyShape", "builds", "in_fur", "shape_groups"]
 
 LEAST, MOST = 0.55, 1.9
 """Factors that an actor can be built with, with some room; girths of a body that comes in builds have limits of their
@@ -61,7 +62,7 @@ def builds(body: str) -> tuple[BodyShape, ...]:
 
     An animal fed and at rest is twice as wide as one that runs: no local search goes from one to the other.
     """
-    table = tomllib.loads((CUTS / body / "groups.toml").read_text(encoding="utf-8")).get("build")
+    table = _build_table(body)
     plain = BodyShape.uniform(body, 1.0)
     if table is None:
         return (plain,)
@@ -75,8 +76,19 @@ def builds(body: str) -> tuple[BodyShape, ...]:
 @cache
 def most_girth(body: str) -> float:
     """Return the girth of a part against the body's size that none exceeds."""
-    table = tomllib.loads((CUTS / body / "groups.toml").read_text(encoding="utf-8")).get("build")
+    table = _build_table(body)
     return MOST if table is None else float(table["most"])
+
+
+def in_fur(body: str) -> tuple[str, ...]:
+    """Return the parts whose girth the outlines of a stout animal do not tell."""
+    table = _build_table(body)
+    return () if table is None else tuple(table["in_fur"])
+
+
+def _build_table(body: str) -> dict[str, Any] | None:
+    """The builds that a body comes in, as its table of parts has them; None for a body of one build."""
+    return tomllib.loads((CUTS / body / "groups.toml").read_text(encoding="utf-8")).get("build")
 
 
 @dataclass(frozen=True)

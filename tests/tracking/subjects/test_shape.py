@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skeleton.actors.actor import build_actor
-from tracking.subjects.shape import BodyShape, most_girth
+from tracking.subjects.shape import BodyShape, in_fur, most_girth, shape_groups
 
 
 def test_a_large_animal_may_be_as_stout_as_a_small_one() -> None:
@@ -30,6 +30,7 @@ def test_people_come_in_one_build_and_have_narrower_limits() -> None:
     logs[len(plain.lengths)] += np.log(2.2)
     shape = BodyShape.from_logs("human", logs)
     assert max(shape.girths.values()) == most_girth("human") < most_girth("mouse") and len(shape.extremes) == 1
+    assert in_fur("human") == () and set(in_fur("mouse")) == set(in_fur("rat")) < set(shape_groups("rat")[1])
 
 
 def test_a_stout_large_rat_can_be_built() -> None:
