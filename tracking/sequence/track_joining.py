@@ -66,26 +66,29 @@ class Seam:
     distance: float
     left: float
     right: float
-    most: float = float("nan")
+    most: float
+
+
+_NOTHING_COMMON = Seam(float("nan"), float("nan"), float("nan"), float("nan"))
 
 
 def compare(left: TrackPart, right: TrackPart) -> Seam:
     """Compare two neighbouring parts in the frames that both tracked."""
     if left.path is None or right.path is None:
-        return Seam(float("nan"), float("nan"), float("nan"))
+        return _NOTHING_COMMON
     with open_track(left.path, look=False) as a, open_track(right.path, look=False) as b:
         first = max(left.start, right.start)
         last = min(left.start + len(a), right.start + len(b))
         if last <= first:
-            return Seam(float("nan"), float("nan"), float("nan"))
+            return _NOTHING_COMMON
         rows_a, rows_b = (slice(first - part.start, last - part.start) for part in (left, right))
         by_quad = np.linalg.norm(a.centres(rows_a) - b.centres(rows_b), axis=-1)
         apart, most = by_quad.mean(axis=1), np.median(by_quad, axis=1)
         common = np.isfinite(apart)
         if not common.any():
-            return Seam(float("nan"), float("nan"), float("nan"))
-        agreement = [float(np.mean(f.agreement(rows)[common])) for f, rows in ((a, rows_a), (b, rows_b))]
-    return Seam(float(np.median(apart[common])), *agreement, most=float(np.median(most[common])))
+            return _NOTHING_COMMON
+        left_iou, right_iou = (float(np.mean(f.agreement(rows)[common])) for f, rows in ((a, rows_a), (b, rows_b)))
+    return Seam(float(np.median(apart[common])), left_iou, right_iou, float(np.median(most[common])))
 
 
 def pose_at(part: TrackPart, frame: int) -> tuple[QuadPose, Floats] | None:
