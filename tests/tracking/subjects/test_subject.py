@@ -42,11 +42,16 @@ def test_shipped_templates_are_the_thinned_mesh(body: str) -> None:
         assert np.abs(vertices - made).max() < 1e-6 * np.ptp(vertices)
 
 
+#: Of how many mm the processor decides. Which face is nearest to a point turns by last digits, and those by the kernels
+#: that BLAS takes for a processor: OPENBLAS_CORETYPE=Haswell and SkylakeX grow the rat's quads to 0.084 mm of each other.
+BY_PROCESSOR = {"rat": 0.1}
+
+
 @pytest.mark.parametrize("body", BODIES)
 def test_shipped_quads_are_those_grown_around_the_body(body: str) -> None:
     """Else make them anew: ``python -m tracking.subjects.shipped_templates``."""
     made = made_extents(body)
-    np.testing.assert_allclose(shipped_extents(body), made, rtol=0, atol=1e-6 * made.max())
+    np.testing.assert_allclose(shipped_extents(body), made, rtol=0, atol=1e-6 * made.max() + BY_PROCESSOR.get(body, 0))
 
 
 def test_quads_attached_at_rest_come_back_in_the_cages_pose() -> None:
