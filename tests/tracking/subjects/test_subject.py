@@ -43,7 +43,7 @@ def test_shipped_templates_are_the_thinned_mesh(body: str) -> None:
 
 
 #: Of how many mm the processor decides. Which face is nearest to a point turns by last digits, and those by the kernels
-#: that BLAS takes for a processor: OPENBLAS_CORETYPE=Haswell and SkylakeX grow the rat's quads to 0.084 mm of each other.
+#: that BLAS takes for it: OPENBLAS_CORETYPE=Haswell and SkylakeX grow the rat's quads to 0.084 mm of each other.
 BY_PROCESSOR = {"rat": 0.1}
 
 
