@@ -36,8 +36,8 @@ POOR, FALL = 0.82, 0.03
 AMBIGUOUS = 0.01
 """Lead of a start over its best rival, below which either may be right, in overlap."""
 DIFFERS = 50.0
-"""Mean distance of the quads from which on two poses of a frame are rivals, thousandths of the size: one hypothesis
-explains what another does not. Nearer ones are the same animal seen twice, whose tail and feet may differ."""
+"""Distance of the quads, in the mean, from which on two poses of a frame are rivals, thousandths of the size; and of
+most quads (the median) from which on two tracks are. Nearer ones are the same animal, whose tail and feet may differ."""
 LEAP = 8.0
 """Step of a whole body, in usual ones, from which on it is a jump."""
 CARRIED = 0.3
