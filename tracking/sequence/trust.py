@@ -37,7 +37,7 @@ AMBIGUOUS = 0.01
 """Lead of a start over its best rival, below which either may be right, in overlap."""
 DIFFERS = 50.0
 """Distance of the quads, in the mean, from which on two poses of a frame are rivals, thousandths of the size; and of
-most quads (the median) from which on two tracks are. Nearer ones are the same animal, whose tail and feet may differ."""
+most quads (the median) from which on two tracks are. Nearer ones are the same animal; tail and feet may differ."""
 LEAP = 8.0
 """Step of a whole body, in usual ones, from which on it is a jump."""
 CARRIED = 0.3
