@@ -26,7 +26,7 @@ from capture.mask_boxes import box_of, pixels_of
 from capture.mask_runs import Runs, runs_of, runs_where
 from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
-from capture.silhouettes.edges.half_way import Corners, half_way_edge
+from capture.silhouettes.edges.half_way import Corners, drop_ground
 
 __all__ = ["Doubt", "doubt_of", "standing_out"]
 
@@ -343,10 +343,9 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools) -> Bools:
     # Only what is new has an edge to be found.
     near = slice(max(0, y - _EDGE_PX), y + h + _EDGE_PX), slice(max(0, x - _EDGE_PX), x + w + _EDGE_PX)
     moved = tuple((row + near[0].start, column + near[1].start) for row, column in corners)
-    out = mask.copy()
-    out[here][near] |= half_way_edge(
-        np.ascontiguousarray(found[near]), doubt.image, ground.centre, doubt.light, own[near], (moved[0], moved[1])
-    )
+    out, some = mask.copy(), found[near].copy()
+    drop_ground(some, doubt.image, ground.centre, doubt.light, own[near], (moved[0], moved[1]))
+    out[here][near] |= some
     return out
 
 

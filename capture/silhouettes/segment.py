@@ -35,7 +35,7 @@ from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 __all__ = ["SilhouetteReport", "count_frames", "learn_model", "learn_models", "segment_recording", "subjects_of"]
 
 #: Frames that are held at a time at most, and pixels of all their cameras.
-_CHUNK, _CHUNK_PX = 16, 40_000_000
+_CHUNK, _CHUNK_PX = 8, 40_000_000
 Model = CameraModel | SittingModel | None
 
 

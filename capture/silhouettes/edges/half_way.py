@@ -15,7 +15,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.mask_boxes import box_of
 
-__all__ = ["Corners", "half_way_edge"]
+__all__ = ["Corners", "drop_ground", "half_way_edge"]
 
 #: A lens and a codec blur the edge over this many pixels; the subject's own look is the mean of what lies deeper.
 _DEPTH_PX = 2
@@ -49,16 +49,28 @@ def half_way_edge(
         settled: (h, w) pixels that stay whatever they are; None: none.
         corners: (row, column) of the image and of the background at which the mask begins.
     """
+    out = mask.copy()
+    drop_ground(out, image, background, light, settled, corners)
+    return out
+
+
+def drop_ground(
+    mask: Bools,
+    image: Bytes,
+    background: Singles,
+    light: Floats,
+    settled: Bools | None = None,
+    corners: Corners = ((0, 0), (0, 0)),
+) -> None:
+    """Take out of a mask (h, w), in place, what `half_way_edge` leaves out."""
     x, y, w, h = box_of(mask)
     if w == 0:
-        return mask
+        return
     room = _DEPTH_PX + 2
     place = (max(0, y - room), min(mask.shape[0], y + h + room), max(0, x - room), min(mask.shape[1], x + w + room))
     stays = _NONE if settled is None else np.ascontiguousarray(settled).view(np.uint8)
-    out = mask.copy()
     pictures = (np.ascontiguousarray(image), np.ascontiguousarray(background), light.astype(np.float32))
-    _halve(out.view(np.uint8), place, stays, pictures, corners)
-    return out
+    _halve(mask.view(np.uint8), place, stays, pictures, corners)
 
 
 @compiled
