@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
@@ -266,10 +267,19 @@ def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: Silh
         told = (report.agreement[here, index], share.flags)
         report.area[here, index] = writer.write(report.names[index], first, bits, *told, mattes[index])
         report.flags[here, index] = share.flags
-        for mask, rows in zip(share.masks, np.bitwise_or.reduce(bits, axis=2), strict=True):
-            filled = np.flatnonzero(rows)
-            if len(filled):  # to empty all of a large image costs more than to look where something is
-                mask[filled[0] : filled[-1] + 1] = False
+        _empty(share.masks, bits)
+
+
+@compiled
+def _empty(masks: Bools, bits: Bytes) -> None:
+    """Empty masks (n, H, W) that are packed in ``bits``: to look where something is costs less than to empty all."""
+    for n in range(bits.shape[0]):
+        for y in range(bits.shape[1]):
+            row, some = bits[n, y], np.uint8(0)
+            for x in range(len(row)):
+                some |= row[x]
+            if some != 0:
+                masks[n, y] = False
 
 
 def _stream(
