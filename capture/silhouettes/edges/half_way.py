@@ -15,7 +15,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.mask_boxes import box_of
 
-__all__ = ["Corners", "drop_ground", "half_way_edge"]
+__all__ = ["Corners", "drop_ground"]
 
 #: A lens and a codec blur the edge over this many pixels; the subject's own look is the mean of what lies deeper.
 _DEPTH_PX = 2
@@ -31,15 +31,15 @@ Words: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 Corners: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
-def half_way_edge(
+def drop_ground(
     mask: Bools,
     image: Bytes,
     background: Singles,
     light: Floats,
     settled: Bools | None = None,
     corners: Corners = ((0, 0), (0, 0)),
-) -> Bools:
-    """Return the mask (h, w) without the pixels of its rim of which less than half is the subject.
+) -> None:
+    """Take the pixels of its rim of which less than half is the subject out of a mask (h, w), in place.
 
     Args:
         mask: a silhouette.
@@ -49,20 +49,6 @@ def half_way_edge(
         settled: (h, w) pixels that stay whatever they are; None: none.
         corners: (row, column) of the image and of the background at which the mask begins.
     """
-    out = mask.copy()
-    drop_ground(out, image, background, light, settled, corners)
-    return out
-
-
-def drop_ground(
-    mask: Bools,
-    image: Bytes,
-    background: Singles,
-    light: Floats,
-    settled: Bools | None = None,
-    corners: Corners = ((0, 0), (0, 0)),
-) -> None:
-    """Take out of a mask (h, w), in place, what `half_way_edge` leaves out."""
     x, y, w, h = box_of(mask)
     if w == 0:
         return
