@@ -33,7 +33,15 @@ from capture.silhouettes.preparation import Prepared, Source, learn_camera, prep
 from capture.silhouettes.sitting import Cut
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
-__all__ = ["SilhouetteReport", "count_frames", "learn_model", "learn_models", "segment_recording", "subjects_of"]
+__all__ = [
+    "SilhouetteReport",
+    "check_frames",
+    "count_frames",
+    "learn_model",
+    "learn_models",
+    "segment_recording",
+    "subjects_of",
+]
 
 #: Frames that are held at a time at most, and pixels of all their cameras.
 _CHUNK, _CHUNK_PX = 8, 40_000_000
@@ -127,12 +135,34 @@ def subjects_of(recording: Recording, options: ModelOptions) -> int:
     return count
 
 
-def learn_models(recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None) -> Prepared:
-    """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it."""
+def check_frames(recording: Recording, start: int, stop: int | None) -> None:
+    """Refuse frames that `segment_recording` would refuse, before models are learnt for them."""
+    _last(start, stop, count_frames(recording))
+
+
+def _last(start: int, stop: int | None, total: int) -> int:
+    """Return the frame after the last one to do."""
+    last = total if stop is None else min(stop, total)
+    if not 0 <= start < last:
+        raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
+    return last
+
+
+def learn_models(
+    recording: Recording,
+    options: ModelOptions | None = None,
+    *,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Prepared:
+    """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it.
+
+    ``on_progress``: called with (cameras learnt, cameras in all).
+    """
     sources, total = _sources(recording)
     rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool)
+        return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool, on_progress)
 
 
 def learn_model(
@@ -177,9 +207,7 @@ def segment_recording(
     """
     chosen = options or ModelOptions()
     sources, total = _sources(recording)
-    last = total if stop is None else min(stop, total)
-    if not 0 <= start < last:
-        raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
+    last = _last(start, stop, total)
     rows = np.arange(last - start) if only is None else np.array(only, dtype=np.int64) - start
     count = len(rows)
     names = tuple(source.footage.name for source in sources)

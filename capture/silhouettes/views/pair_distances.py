@@ -1,7 +1,7 @@
 """How far every two by two pixels of an image are from such that hold some of a mask: OpenCV's quickest distances.
 
-The same numbers as its chamfer of 3 by 3 (Borgefors 1986) to the last digit, in a third of the time: what the row before
-says is told many pixels at a time, and only what the pixel beside says one after the other.
+The numbers of its chamfer of 3 by 3 (Borgefors 1986) but for rounding, in half the time: what the row before says is
+told many pixels at a time, what the pixel beside says in whole numbers, one after the other.
 """
 
 from __future__ import annotations

@@ -129,9 +129,7 @@ def test_no_pixel_is_nearer_to_a_mask_than_is_said_of_its_four(
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (61, 80), (90, 47)])
 @pytest.mark.parametrize("share", [0.0005, 0.01, 0.5])
-def test_distances_of_pairs_are_those_of_opencv(
-    shape: tuple[int, int], share: float, rng: np.random.Generator
-) -> None:
+def test_distances_of_pairs_are_those_of_opencv(shape: tuple[int, int], share: float, rng: np.random.Generator) -> None:
     mask = (rng.random(shape) < share).astype(np.uint8)
     mask[shape[0] // 2, shape[1] // 3] = 1
     full = np.zeros((-(-shape[0] // 2) * 2, -(-shape[1] // 2) * 2), np.uint8)
