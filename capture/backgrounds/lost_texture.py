@@ -26,8 +26,6 @@ _DIFFERS = 4.0
 _FULL, _CLEAR = 0.3, 5.0
 #: The image follows the marks by less than this share of what shade would; so do this many of the pixels around.
 _FOLLOWS, _MANY = 0.25, 0.5
-#: Cells around those of a place that are looked at with it: two are judged, by one around each and what is around that.
-_AROUND = 4
 #: Evidence of no shade from which on a pixel of none is called shade.
 _LEAST = round(_DIFFERS * SCALE)
 
@@ -39,20 +37,16 @@ class ShadeCells:
     Attributes:
         side: pixels along a cell.
         sums: (h, w, 6) over its pixels of shade: 1, image, ground, its square, their product, noise squared.
-        empty: (h, w) 1 where the sums are not set yet; they are 0 there.
     """
 
     side: int
     sums: Singles
-    empty: Bytes
 
     @classmethod
     def of(cls, shape: tuple[int, int]) -> ShadeCells:
         """Begin with the cells of an image (H, W)."""
         side = max(3, round(max(shape) / _CELLS))
-        cells = (-(-shape[0] // side), -(-shape[1] // side))
-        # Most of them are never looked at: to empty all costs more than all else that is done with them.
-        return cls(side, np.empty((*cells, 6), np.float32), np.ones(cells, np.uint8))
+        return cls(side, np.zeros((-(-shape[0] // side), -(-shape[1] // side), 6), np.float32))
 
     def add(
         self,
@@ -69,7 +63,6 @@ class ShadeCells:
             plain: (H, W) what it would be if there were no shade.
             place: first row, the one after the last, and columns likewise.
         """
-        _set_up(self.sums, self.empty, place, self.side)
         _add(*images, shaded, plain, place, self.side, self.sums)
 
     def give_back(self, shaded: Bytes, plain: Bytes, window: tuple[slice, slice]) -> None:
@@ -82,26 +75,11 @@ class ShadeCells:
         top, bottom = max(0, rows.start // self.side - 2), min(self.sums.shape[0] - 1, (rows.stop - 1) // self.side + 2)
         left = max(0, columns.start // self.side - 2)
         right = min(self.sums.shape[1] - 1, (columns.stop - 1) // self.side + 2)
-        _set_up(self.sums, self.empty, (rows.start, rows.stop, columns.start, columns.stop), self.side)
         gone = _marks_are_gone(self.sums, self.side, (top, bottom, left, right))
         if gone.any():
             sides = (top * self.side, (bottom + 1) * self.side, left * self.side, (right + 1) * self.side)
             place = (sides[0], min(sides[1], height), sides[2], min(sides[3], width))
             _give_back(shaded, plain, place, self.side, gone)
-
-
-@compiled
-def _set_up(sums: Singles, empty: Bytes, place: tuple[int, int, int, int], side: int) -> None:
-    """Set the sums to 0 in the cells of a place, and in those that are looked at with it."""
-    top, bottom, left, right = place
-    rows, columns = empty.shape
-    first, last = max(0, left // side - _AROUND), min(columns, (right - 1) // side + 1 + _AROUND)
-    for row in range(max(0, top // side - _AROUND), min(rows, (bottom - 1) // side + 1 + _AROUND)):
-        for column in range(first, last):
-            if empty[row, column] != 0:
-                empty[row, column] = 0
-                for k in range(sums.shape[2]):
-                    sums[row, column, k] = np.float32(0.0)
 
 
 @compiled

@@ -52,7 +52,7 @@ _GROWS_PX = 64
 #: Around what is asked the ratio's variation is measured, px.
 _AROUND_PX = 25
 #: In as many places, about.
-_ENOUGH = 500
+_ENOUGH = 2000
 #: Pixels around those whose edge is found by which it is.
 _EDGE_PX = 10
 

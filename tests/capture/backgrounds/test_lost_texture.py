@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-import pytest
 
 from capture.backgrounds.background import SCALE, background_of
-from capture.backgrounds.lost_texture import ShadeCells
 from capture.silhouettes.difference import PlateModel
 
 SIZE = (360, 480)
@@ -41,27 +39,3 @@ def test_ground_without_marks_says_nothing() -> None:
     model, image = scene(marked=False, channels=3)
     seen = model.evidence_in(image, None, np.ones(3)) > 4 * SCALE
     assert seen[TROUSERS].mean() < 0.01 and seen[SHADE].mean() < 0.01
-
-
-def test_cells_of_shade_are_empty_whatever_lay_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, image = scene(marked=True, channels=1)
-
-    def measured() -> np.ndarray:
-        found = model.measuring(image, np.ones(1))
-        for window in ((slice(100, 200), slice(30, 200)), (slice(260, 330), slice(300, 420))):
-            found.measure(window)
-        found.look_for_marks()  # also between the two
-        found.measure((slice(0, 330), slice(0, 420)))
-        found.look_for_marks()
-        return found.shaded
-
-    wanted, fresh = measured(), ShadeCells.of
-
-    def used(shape: tuple[int, int]) -> ShadeCells:
-        cells = fresh(shape)
-        cells.sums[:] = 1e6
-        return cells
-
-    monkeypatch.setattr(ShadeCells, "of", used)
-    np.testing.assert_array_equal(measured(), wanted)
-    assert wanted[TROUSERS][9:-9, 9:-60].any()
