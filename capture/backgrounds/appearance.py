@@ -37,6 +37,8 @@ _LEAST_CHANGE = 2.0**-2.5
 #: Log odds of a single look are trusted up to this.
 _MOST_ODDS = 3.0
 _LEAST_RATIO = 0.02
+#: Rows of all images that are looked at together.
+_STRIP = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +183,9 @@ def _lively_region(stack: Bytes) -> Bools:
 
 def _change(stack: Bytes) -> Bytes:
     """Return (H, W) the spread over images (n, H, W) in half doublings of the picture's median spread, 0 to 15."""
-    spread = cv2.blur(stack.std(axis=0, dtype=np.float32), (3, 3))
+    # In strips: it would hold all images twice in single precision.
+    strips = [stack[:, top : top + _STRIP].std(axis=0, dtype=np.float32) for top in range(0, stack.shape[1], _STRIP)]
+    spread = cv2.blur(np.concatenate(strips), (3, 3))
     usual = max(float(np.median(spread)), 0.1)
     return np.asarray(np.clip(2.0 * np.log2(np.maximum(spread / usual, 1e-3) / _LEAST_CHANGE), 0, _BINS - 1), np.uint8)
 

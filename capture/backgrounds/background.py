@@ -114,7 +114,7 @@ def background_of(
     stack = steadied(images)
     centre, spread, _ = median_and_spread(stack)
     floor = np.float32(1.0) if noise is None else noise.at(centre)
-    return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor).astype(np.float32))
+    return Background(centre, np.clip(spread, floor, np.float32(most_spread) * floor, out=spread))
 
 
 def steadied(images: Sequence[Bytes] | Bytes) -> Bytes:

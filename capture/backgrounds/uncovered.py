@@ -54,11 +54,15 @@ def ground_over(stack: Bytes, free: Bools, noise: NoiseCurve) -> Ground:
     enough = np.count_nonzero(clear, axis=0) >= _LEAST
     free = np.where(enough, clear, free)
     centre, spread, known = median_and_spread(stack, free, least=_LEAST)
-    floor = noise.at(centre)
-    spread = np.clip(spread, floor, np.float32(MOST_SPREAD) * floor).astype(np.float32)
+    _limit(spread, noise.at(centre))
     if known.all() or not known.any():
         return Ground(Background(centre, spread), known)
     return _completed(centre, spread, known, noise)
+
+
+def _limit(spread: Singles, floor: Singles) -> None:
+    """Limit the spread to what the noise lets a ground have, in place: large images are not held more often than need be."""
+    np.clip(spread, floor, np.float32(MOST_SPREAD) * floor, out=spread)
 
 
 def filled(values: Singles, known: Bools) -> Singles:
@@ -75,7 +79,9 @@ def filled(values: Singles, known: Bools) -> Singles:
     for total, weight in reversed(levels[:-1]):
         size = (weight.shape[1], weight.shape[0])
         grown = cv2.resize(coarse, size, interpolation=cv2.INTER_LINEAR).reshape(total.shape)
-        coarse = total + (np.float32(1.0) - weight)[:, :, None] * grown
+        grown *= (np.float32(1.0) - weight)[:, :, None]
+        grown += total
+        coarse = grown
     return np.asarray(coarse, dtype=np.float32)
 
 
@@ -136,13 +142,12 @@ def spread_at(distance: Singles, variation: Singles) -> Singles:
 
 
 def _completed(centre: Singles, spread: Singles, known: Bools, noise: NoiseCurve) -> Ground:
-    """Return the background with what is not known filled in and spread accordingly."""
+    """Return the background with what is not known filled in and spread accordingly, in place."""
     step = 2 if max(known.shape) > _LARGE_PX else 1
     some = (slice(None, None, step), slice(None, None, step))
     variation = variation_of(centre[some], known[some], near_unknown(known)[some], step)
     full = filled(centre, known)
     distance = cv2.distanceTransform((~known).view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_5)
     hidden = ~known
-    doubt = spread.copy()
-    doubt[hidden] = np.hypot(noise.at(full[hidden]), spread_at(distance[hidden], variation))
-    return Ground(Background(full, doubt), known)
+    spread[hidden] = np.hypot(noise.at(full[hidden]), spread_at(distance[hidden], variation))
+    return Ground(Background(full, spread), known)

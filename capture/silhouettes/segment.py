@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 #: Frames that are held at a time at most, and pixels of all their cameras.
-_CHUNK, _CHUNK_PX = 8, 40_000_000
+_CHUNK, _CHUNK_PX = 8, 30_000_000
 Model = CameraModel | SittingModel | None
 
 

@@ -25,7 +25,7 @@ from capture.silhouettes.subjects.subject_recordings import drop_subjects, split
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked, look_frames
-from vivarig.jobs.free_memory import give_back
+from vivarig.jobs.free_memory import give_back, giving_back
 from vivarig.jobs.job import Job
 from vivarig.jobs.seen_looks import frames_to_keep, keep_seen, seen_lent
 from vivarig.jobs.seen_shown import frames_to_show, keep_shown
@@ -35,6 +35,8 @@ from vivarig.stages.options import SilhouetteOptions
 __all__ = ["check_sheet", "extract", "join", "learn", "look", "prepare", "run", "summary", "uneven_footage", "work"]
 
 _SHEETS = (".png", ".jpg", ".jpeg")
+_GIVEN_BACK = 10
+"""Frames after which free memory is given back; a worker of a run does that after each part, which has as many."""
 
 
 def model_options(options: SilhouetteOptions) -> ModelOptions:
@@ -60,7 +62,7 @@ def run(recording: Recording, options: SilhouetteOptions, workers: int | None = 
     drop_subjects(recording)
     chosen = model_options(options)
     with progress_callback("learning silhouettes, cameras") as on_learnt:
-        models = learn_models(recording, chosen, workers=workers, on_progress=on_learnt)
+        models = learn_models(recording, chosen, workers=workers, on_progress=giving_back(on_learnt, every=1))
     give_back()  # of large images that is more than all that follows needs
     with progress_callback("silhouettes") as on_progress:
         report = segment_recording(
@@ -70,7 +72,7 @@ def run(recording: Recording, options: SilhouetteOptions, workers: int | None = 
             stop=options.stop,
             models=models,
             workers=workers,
-            on_progress=on_progress,
+            on_progress=giving_back(on_progress, every=_GIVEN_BACK),
         )
     return summary(options, recording, report, workers)
 
