@@ -61,7 +61,7 @@ def ground_over(stack: Bytes, free: Bools, noise: NoiseCurve) -> Ground:
 
 
 def _limit(spread: Singles, floor: Singles) -> None:
-    """Limit the spread to what the noise lets a ground have, in place: large images are not held more often than need be."""
+    """Limit the spread to what noise lets a ground have, in place: another array of a large image would be held."""
     np.clip(spread, floor, np.float32(MOST_SPREAD) * floor, out=spread)
 
 

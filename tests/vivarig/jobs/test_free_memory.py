@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vivarig.jobs import free_memory
 from vivarig.jobs.free_memory import give_back
 
 
@@ -24,3 +25,12 @@ def test_what_was_freed_below_what_is_still_held_is_given_back() -> None:
     give_back()
     assert resident_mb() < held - 30.0
     assert last.all()
+
+
+def test_a_long_loop_gives_back_every_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(free_memory, "give_back", lambda: told.append("given back"))
+    on_progress = free_memory.giving_back(lambda done, total: told.append((done, total)), every=10)
+    for done in (4, 8, 12, 16, 22, 25):
+        on_progress(done, 25)
+    assert told == [(4, 25), (8, 25), "given back", (12, 25), (16, 25), "given back", (22, 25), (25, 25)]
