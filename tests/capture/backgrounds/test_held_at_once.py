@@ -47,6 +47,7 @@ def test_a_ground_is_limited_and_filled_in_place() -> None:
     free = np.ones((8, 64, 100), bool)
     free[:, 10:20, 30:40] = False
     centre, spread, known = median_and_spread(stack, free, least=2)
+    ground_over(stack, free, NOISE)  # what is compiled is held, too
     ground, held = most_held(lambda: ground_over(stack, free, NOISE))
     floor = NOISE.at(centre)
     limited = np.clip(spread, floor, np.float32(MOST_SPREAD) * floor)
