@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import cv2
@@ -28,7 +27,6 @@ from benchmarks.people.wardrobe import Outfit, dressed
 from benchmarks.real_silhouettes import iou, linked
 from calibration.cameras.rig import load_rig, save_rig
 from capture.recordings.masks import read_masks
-from capture.recordings.recording import load_recording
 from capture.recordings.video import read_frames
 from capture.silhouettes import segment_recording
 from capture.silhouettes.segment import count_frames, learn_models
@@ -56,7 +54,7 @@ class Film:
     start_s: float
     outfit: Outfit
     room: Room
-    sensor: Sensor = Sensor()
+    sensor: Sensor = field(default_factory=Sensor)
     rig: str = "corners"
 
 
@@ -80,7 +78,8 @@ FILMS = {
     ),
     "working": Film(
         "stout woman", "62_13", 1.8, Outfit((0.50, 0.46, 0.40), (0.12, 0.08, 0.05), sleeves="long", hair_mm=120.0),
-        Room("tiles", (0.30, 0.30, 0.31), ((0.52, 0.48, 0.42),), _ROWS, (1.2, 1.2, 1.2), 37), Sensor(noise=2.0), "mixed",
+        Room("tiles", (0.30, 0.30, 0.31), ((0.52, 0.48, 0.42),), _ROWS, (1.2, 1.2, 1.2), 37),
+        Sensor(noise=2.0), "mixed",
     ),
     "lying": Film(
         "child", "111_21", 8.0,
@@ -134,13 +133,11 @@ class Scored:
 
     def line(self) -> str:
         """Return a row of the table."""
-        bad = self.iou < BAD_IOU
-        warned = bad & (self.agreement < LOW_AGREEMENT)
-        return (
-            f"IoU {self.iou.mean():.3f}  worst view {self.iou.mean(axis=0).min():.3f}  worst frame {self.iou.min():.3f}  "
-            f"lost {self.lost.mean():.3f}  too much {self.excess.mean():.3f}  agreement {np.nanmean(self.agreement):.3f}  "
-            f"bad {bad.sum()}/{bad.size}, warned of {warned.sum()}"
-        )
+        bad, low = self.iou < BAD_IOU, self.agreement < LOW_AGREEMENT
+        words = {"IoU": self.iou.mean(), "worst view": self.iou.mean(axis=0).min(), "worst frame": self.iou.min()}
+        words |= {"lost": self.lost.mean(), "too much": self.excess.mean(), "agreement": np.nanmean(self.agreement)}
+        warned = f"bad {bad.sum()} of {bad.size}, warned of {(bad & low).sum()}; warned in vain {(low & ~bad).sum()}"
+        return "  ".join(f"{word} {value:.3f}" for word, value in words.items()) + "  " + warned
 
 
 def scored(folder: Path, plates: bool, score: int | None, sheet: Path | None) -> Scored:

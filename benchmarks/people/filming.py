@@ -174,10 +174,13 @@ def _shade(view: EmptyView, surface: Floats, faces: Ints) -> Floats:
     off = np.maximum(surface.min(axis=0) - view.places, view.places - surface.max(axis=0))
     near = np.linalg.norm(np.maximum(off, 0.0), axis=1) < PERSON_REACH_MM
     lamps, sky = view.shares
-    asked = (lamps, np.where(near[:, None], sky, 0.0))
-    lamps_left, sky_left = view.light.open_shares(scene, view.places, view.normals, asked, reach_mm=PERSON_REACH_MM)
+    none = np.zeros((len(sky), 0)), np.zeros((np.count_nonzero(near), 0))
+    lamps_left, _ = view.light.open_shares(scene, view.places, view.normals, (lamps, none[0]))
+    asked = (none[1], sky[near])
+    _, sky_left = view.light.open_shares(scene, view.places[near], view.normals[near], asked, reach_mm=PERSON_REACH_MM)
     before = view.light.arriving(lamps, sky)
-    after = view.light.arriving(lamps_left, np.where(near[:, None], sky_left, sky))
+    after = before + (lamps_left - lamps) @ view.light.lights
+    after[near] += (sky_left - sky[near]).sum(axis=1, keepdims=True) * view.light.sky
     return _enlarged(after / np.maximum(before, 1e-9), view.camera)
 
 
