@@ -25,7 +25,7 @@ from benchmarks.people.filming import Actor, Sensor, film
 from benchmarks.people.rooms import Lamp, Room
 from benchmarks.people.wardrobe import Outfit, dressed
 from benchmarks.real_silhouettes import iou, linked
-from calibration.cameras.rig import load_rig, save_rig
+from calibration.cameras.rig import Rig, load_rig, save_rig
 from capture.recordings.masks import read_masks
 from capture.recordings.video import read_frames
 from capture.silhouettes import segment_recording
@@ -97,23 +97,23 @@ FILMS = {
 CHOOSE_ON = ("turning", "rising", "running")
 
 
+def cast_of(name: str, frames: int) -> tuple[Rig, Actor]:
+    """Return the cameras and the dressed person of a film, a moment longer than it."""
+    one = FILMS[name]
+    moving = person(load_build(one.build), data_folder() / "cmu", one.clip, one.start_s, frames + 1)
+    rig = load_rig(data_folder() / "stranger" / "walk" / "rig.toml").subset(RIGS[one.rig])
+    return rig, Actor(moving.build, dressed(moving, one.outfit), one.outfit, one.room.seed)
+
+
 def made_film(name: str, frames: int) -> Path:
     """Return the folder of a film's recording, made if it is not kept."""
     one, folder = FILMS[name], KEPT / f"{name}_{frames}"
     if (folder / "recording.toml").is_file():
         return folder
-    moving = person(load_build(one.build), data_folder() / "cmu", one.clip, one.start_s, frames + 1)
-    rig = load_rig(data_folder() / "stranger" / "walk" / "rig.toml").subset(RIGS[one.rig])
+    rig, actor = cast_of(name, frames)
     folder.mkdir(parents=True, exist_ok=True)
     save_rig(rig, folder / "rig.toml")
-    film(
-        folder,
-        rig,
-        one.room,
-        Actor(moving.build, dressed(moving, one.outfit), one.outfit, one.room.seed),
-        one.sensor,
-        RATE_HZ,
-    )
+    film(folder, rig, one.room, actor, one.sensor, RATE_HZ)
     words = [f'name = "{name}"', f"rate_hz = {RATE_HZ}", 'subject = "human"', 'rig = "rig.toml"']
     for camera in rig.names:
         video = f"videos/{camera}"

@@ -20,10 +20,10 @@ from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints
 from calibration.geometry.meshes import vertex_normals
-from capture.raycasting import SurfaceScene
+from capture.raycasting import SurfaceScene, cast_silhouette
 from capture.recordings.video import write_video
 
-__all__ = ["Actor", "Sensor", "film"]
+__all__ = ["Actor", "Sensor", "film", "true_masks"]
 
 #: What reaches some places from each point of the lamps (k, n), and along each way from the sky (k, m).
 Shares = tuple[Floats, Floats]
@@ -246,7 +246,6 @@ def film(folder: Path, rig: Rig, room: Room, actor: Actor, sensor: Sensor, rate_
     """Write videos and clips of the empty room into ``folder``, and the true masks, ``truth.npz``."""
     frames = len(actor.surface) - 1
     light, on_person = light_of(room, LAMP_ACROSS, SKY_WAYS), light_of(room, 2, SKY_WAYS // 6)
-    masks: dict[str, list[Bytes]] = {camera.name: [] for camera in rig}
     (folder / "videos").mkdir(parents=True, exist_ok=True)
     for number, camera in enumerate(rig):
         view = empty_view(room, camera, light)
@@ -261,10 +260,23 @@ def film(folder: Path, rig: Rig, room: Room, actor: Actor, sensor: Sensor, rate_
             for frame, gain in enumerate(_gains(exposure, frames, sensor.wander, rng)):  # noqa: B023
                 shade = _shade(view, actor.surface[frame], actor.build.faces)  # noqa: B023
                 cover, colour = _person(actor, frame, sensor, camera, on_person)  # noqa: B023
-                masks[camera.name].append(np.packbits(cover >= 0.5, axis=1))  # noqa: B023
                 yield _developed(view.image * shade * (1.0 - cover[..., None]) + colour, float(gain), sensor, rng)  # noqa: B023
 
         videos = folder / "videos"
         write_video(videos / f"{camera.name}_background.mp4", empty(), rate_hz, quality=sensor.quality)
         write_video(videos / f"{camera.name}.mp4", peopled(), rate_hz, quality=sensor.quality)
-    np.savez_compressed(folder / "truth.npz", **{f"masks_{name}": np.array(rows) for name, rows in masks.items()})
+    np.savez_compressed(folder / "truth.npz", **true_masks(rig, actor, sensor))
+
+
+def true_masks(rig: Rig, actor: Actor, sensor: Sensor) -> dict[str, Bytes]:
+    """Return the true masks of each camera by name, packed along x: what pixels' middles show in mid-exposure.
+
+    Those of the samples that an image is made of would count half-covered pixels, which are an eighth of a pixel more.
+    """
+    moment = sensor.shutter * (len(SAMPLES) - 1) / (2 * len(SAMPLES))
+    moments = (1.0 - moment) * actor.surface[:-1] + moment * actor.surface[1:]
+    faces = actor.build.faces
+    return {
+        f"masks_{camera.name}": np.packbits([cast_silhouette(camera, one, faces) for one in moments], axis=2)
+        for camera in rig
+    }

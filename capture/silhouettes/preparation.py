@@ -161,7 +161,11 @@ def prepare_models(
     large = _most(sources) * max(3 * source.size[0] * source.size[1] for source in sources) > _LARGE_BYTES
     contexts = [copy_context() for _ in sources]  # threads know what is kept, too
     made = list((map if large else pool.map)(make, range(len(sources)), contexts))
-    models, few, belts = [one.model for one in made], [one.few for one in made], [one.belt for one in made]
+    models, few, belts = (
+        sitting_or_moving([one.model for one in made]),
+        [one.few for one in made],
+        [one.belt for one in made],
+    )
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]
@@ -169,6 +173,20 @@ def prepare_models(
         return Prepared([one if isinstance(one, CameraModel) else None for one in models], None, tuple(belts))
     learnt, floor = learn_shade(ready, few, rig, pool)
     return Prepared(list(learnt), floor, tuple(belts))
+
+
+def sitting_or_moving(
+    models: Sequence[CameraModel | SittingSubject | None],
+) -> list[CameraModel | SittingSubject | None]:
+    """Return the models with a subject that moves in most of the cameras that have no empty scene moving in all.
+
+    Who comes towards a camera stays on its place there, and is no subject that sits.
+    """
+    sits = [isinstance(model, SittingSubject) for model in models]
+    moves = [isinstance(model, CameraModel) and model.name == "moving" for model in models]
+    if sum(moves) <= sum(sits):
+        return list(models)
+    return [model.moving if isinstance(model, SittingSubject) else model for model in models]
 
 
 def _as_streamed(images: Bytes, model: CameraModel | SittingSubject) -> list[Bytes]:
