@@ -1,0 +1,53 @@
+"""Ground that was taken for the subject's look, found again by what the other views say is free.
+
+Who stays before a wall for most of a short recording is taken for the wall there, by any rule that knows one view. The
+others see where the subject is: a pixel whose line of sight meets nothing that all of them have shows the ground in
+that image, whatever it looks like. Where the median of those images differs from a ground put together by one view
+alone, it takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from calibration.cameras.rig import Rig
+from calibration.foundation.arrays import Bools, Bytes
+from capture.backgrounds.background import Background, NoiseCurve
+from capture.backgrounds.uncovered import ground_over
+from capture.silhouettes.views.confirmation import Sights, larger_by
+from capture.silhouettes.views.lines_of_sight import Scene
+
+__all__ = ["free_of_subject", "mended_ground"]
+
+#: Silhouettes count as larger by this share of the image's longer side: their edges and thin ends are least sure.
+_ROOM = 0.005
+#: Grounds differ from this many standard deviations on.
+_DIFFER = 4.0
+
+
+def free_of_subject(masks: Sequence[Bools], rig: Rig) -> list[Bools]:
+    """Return per camera (H, W) what the others' silhouettes of one frame say is free; nothing where they cannot tell.
+
+    A camera's own silhouette has no say.
+    """
+    free = [np.zeros(mask.shape, dtype=bool) for mask in masks]
+    sights = Sights(masks, Scene.of(masks, rig), larger_by(_ROOM, masks, None))
+    if len(sights.used) < 3:
+        return free
+    for place, index in enumerate(sights.used.tolist()):
+        everything = np.ones_like(free[index])
+        free[index] = ~sights.seen(place, everything, (-np.inf, np.inf), 0)[0]
+    return free
+
+
+def mended_ground(ground: Background, stack: Bytes, free: Bools, noise: NoiseCurve) -> Background:
+    """Return a ground with what images (n, H, W, C) of one light show where ``free`` (n, H, W), if that differs."""
+    found = ground_over(stack, free, noise)
+    away = np.abs(found.background.centre - ground.centre) > np.float32(_DIFFER) * found.background.spread
+    other = (found.seen & away.any(axis=2))[:, :, None]
+    return Background(
+        np.where(other, found.background.centre, ground.centre),
+        np.where(other, found.background.spread, ground.spread),
+    )
