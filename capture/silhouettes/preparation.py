@@ -26,12 +26,15 @@ from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
 from capture.silhouettes.views.confirmation import Floor
 from capture.silhouettes.views.free_ground import free_of_subject, mended_ground
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["Prepared", "Source", "learn_camera", "prepare_models"]
 
 #: Frames spread over the recording from which models are learnt, and on how many of them the views are compared.
 _SAMPLES = 48
 _ROUNDS = 2
+#: Silhouettes that agree as well as this, on the mean, are of one body: no camera's ground holds much of it.
+_ONE_BODY = 0.95
 _TUNED = 6
 _LARGE_BYTES = 100_000_000
 
@@ -167,34 +170,45 @@ def prepare_models(
     large = _most(sources) * max(3 * source.size[0] * source.size[1] for source in sources) > _LARGE_BYTES
     contexts = [copy_context() for _ in sources]  # threads know what is kept, too
     made = list((map if large else pool.map)(make, range(len(sources)), contexts))
-    models, few, belts = (
-        sitting_or_moving([one.model for one in made]),
-        [one.few for one in made],
-        [one.belt for one in made],
-    )
+    models, few, belts = [one.model for one in made], [one.few for one in made], [one.belt for one in made]
+    if rig is not None and len(rig) >= 3 and not any(belts):
+        images_of = partial(_spread_images, sources, start, last)
+        models = _as_views_know(models, few, rig, images_of, map if large else pool.map)
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]
     if len(ready) < len(models):
         return Prepared([one if isinstance(one, CameraModel) else None for one in models], None, tuple(belts))
-    if rig is not None and len(rig) >= 3 and not any(belts):
-        ready = _mended_by_views(ready, partial(_spread_images, sources, start, last), rig, map if large else pool.map)
     learnt, floor = learn_shade(ready, few, rig, pool)
     return Prepared(list(learnt), floor, tuple(belts))
 
 
-def sitting_or_moving(
+def _as_views_know(
     models: Sequence[CameraModel | SittingSubject | None],
+    few: Sequence[Sequence[Bytes]],
+    rig: Rig,
+    images_of: Callable[[int, CameraModel], Bytes],
+    mapped: Callable[..., Any],
 ) -> list[CameraModel | SittingSubject | None]:
-    """Return the models with a subject that moves in most of the cameras that have no empty scene moving in all.
+    """Return the models with grounds that the views found together, of a subject that moves if they agree that it does.
 
-    Who comes towards a camera stays on its place there, and is no subject that sits.
+    Who comes towards a camera keeps its place there, and looks to that camera like one that sits. One that does sit
+    leaves ghosts in every view, which no other view confirms.
     """
-    sits = [isinstance(model, SittingSubject) for model in models]
-    moves = [isinstance(model, CameraModel) and model.name == "moving" for model in models]
-    if sum(moves) <= sum(sits):
+    moving = [model.moving if isinstance(model, SittingSubject) else model for model in models]
+    able = [model for model in moving if model is not None and not model.in_order]
+    if len(able) < len(models):
         return list(models)
-    return [model.moving if isinstance(model, SittingSubject) else model for model in models]
+    mended = _mended_by_views(able, rig, images_of, mapped)
+    sits = any(isinstance(model, SittingSubject) for model in models)
+    return list(models) if sits and not _agree(mended, few, rig) else list(mended)
+
+
+def _agree(models: Sequence[CameraModel], few: Sequence[Sequence[Bytes]], rig: Rig) -> bool:
+    """Return whether the silhouettes that models find in a few images of all cameras are those of one body."""
+    cut = [[model.silhouette(image) for image in images] for model, images in zip(models, few, strict=True)]
+    found = np.array([ray_agreement(masks, rig) for masks in zip(*cut, strict=False)])
+    return bool(np.isfinite(found).any() and np.nanmean(found) >= _ONE_BODY)
 
 
 def _spread_images(sources: Sequence[Source], start: int, last: int, camera: int, model: CameraModel) -> Bytes:
@@ -205,7 +219,7 @@ def _spread_images(sources: Sequence[Source], start: int, last: int, camera: int
 
 
 def _mended_by_views(
-    models: Sequence[CameraModel], images_of: Callable[[int, CameraModel], Bytes], rig: Rig, mapped: Callable[..., Any]
+    models: Sequence[CameraModel], rig: Rig, images_of: Callable[[int, CameraModel], Bytes], mapped: Callable[..., Any]
 ) -> list[CameraModel]:
     """Return the models with grounds mended, that were found in the recording itself, where the views know better.
 
