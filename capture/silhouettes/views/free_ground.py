@@ -16,7 +16,7 @@ from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes
 from capture.backgrounds.background import Background, NoiseCurve
 from capture.backgrounds.uncovered import ground_over
-from capture.silhouettes.views.confirmation import Sights, larger_by
+from capture.silhouettes.views.confirmation import Sights, larger_by, may_be_wrong
 from capture.silhouettes.views.lines_of_sight import Scene
 
 __all__ = ["free_of_subject", "mended_ground"]
@@ -32,13 +32,18 @@ def free_of_subject(masks: Sequence[Bools], rig: Rig) -> list[Bools]:
 
     A camera's own silhouette has no say.
     """
-    free = [np.zeros(mask.shape, dtype=bool) for mask in masks]
-    sights = Sights(masks, Scene.of(masks, rig), larger_by(_ROOM, masks, None))
-    if len(sights.used) < 3:
-        return free
-    for place, index in enumerate(sights.used.tolist()):
-        everything = np.ones_like(free[index])
-        free[index] = ~sights.seen(place, everything, (-np.inf, np.inf), 0)[0]
+    free = []
+    for index, mask in enumerate(masks):
+        # All but a pixel: a silhouette that fills its image would take no part.
+        asked = np.ones_like(mask)
+        asked[0, 0] = False
+        there = [asked if view == index else one for view, one in enumerate(masks)]
+        sights = Sights(there, Scene.of(there, rig), larger_by(_ROOM, masks, None))
+        place = np.flatnonzero(sights.used == index)
+        if len(place) == 0 or len(sights.used) < 3:
+            free.append(np.zeros_like(mask))
+        else:
+            free.append(~sights.seen(int(place[0]), asked, (-np.inf, np.inf), may_be_wrong(rig))[0])
     return free
 
 
