@@ -25,6 +25,8 @@ __all__ = ["free_of_subject", "mended_ground"]
 _ROOM = 0.005
 #: Grounds differ from this many standard deviations on.
 _DIFFER = 4.0
+#: A look that as many images of free ground have is the ground's.
+_SHOWN = 2
 
 
 def free_of_subject(masks: Sequence[Bools], rig: Rig) -> list[Bools]:
@@ -48,10 +50,17 @@ def free_of_subject(masks: Sequence[Bools], rig: Rig) -> list[Bools]:
 
 
 def mended_ground(ground: Background, stack: Bytes, free: Bools, noise: NoiseCurve) -> Background:
-    """Return a ground with what images (n, H, W, C) of one light show where ``free`` (n, H, W), if that differs."""
+    """Return a ground with what images (n, H, W, C) of one light show where ``free`` (n, H, W), if that differs.
+
+    Where some of the free images show the ground as it is, it stays: the others show it in the subject's shade.
+    """
     found = ground_over(stack, free, noise)
-    away = np.abs(found.background.centre - ground.centre) > np.float32(_DIFFER) * found.background.spread
-    other = (found.seen & away.any(axis=2))[:, :, None]
+    limit = np.float32(_DIFFER) * found.background.spread
+    away = (np.abs(found.background.centre - ground.centre) > limit).any(axis=2)
+    shown = np.zeros(away.shape, dtype=np.int32)
+    for image, clear in zip(stack, free, strict=True):
+        shown += clear & (np.abs(image - ground.centre) <= limit).all(axis=2)
+    other = (found.seen & away & (shown < _SHOWN))[:, :, None]
     return Background(
         np.where(other, found.background.centre, ground.centre),
         np.where(other, found.background.spread, ground.spread),

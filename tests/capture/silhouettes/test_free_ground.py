@@ -88,6 +88,13 @@ def test_where_the_subject_never_leaves_the_ground_stays_as_it_was() -> None:
     assert (found[:15] == GROUND).all()
 
 
+def test_ground_that_lies_in_shade_most_of_the_time_keeps_its_full_light() -> None:
+    ground = Background(np.full((*SHAPE, 1), GROUND, np.float32), np.full((*SHAPE, 1), 2.0, np.float32))
+    stack = np.full((6, *SHAPE, 1), round(0.7 * GROUND), np.uint8)
+    stack[:2] = GROUND
+    assert (mended_ground(ground, stack, np.ones((6, *SHAPE), bool), NOISE).centre == GROUND).all()
+
+
 def test_a_subject_that_one_camera_takes_for_sitting_moves_if_all_agree_on_its_body() -> None:
     masks = moving_masks()
     models: list[CameraModel | SittingSubject | None] = list(ghosted(masks, ghosts=True))
