@@ -4,11 +4,15 @@ A heading turned round or a head on its side explains one frame almost as well a
 tells. So the rival is followed both ways until it meets the poses known, or has been worse for a while; of what it went
 through, the stretch with the greatest gain in score takes their place. Where the poses known jump from one frame to the
 next, one side of the jump is wrong (arms that changed sides, say, and came back): each side is followed into the other.
+
+How sure a hypothesis is follows from the same: a rival that comes back to the known poses on both sides is none of
+theirs beyond, and leaves a doubt in the frames between alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -17,8 +21,9 @@ from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.trust import AMBIGUOUS, DIFFERS
 
-__all__ = ["Foray", "follow_across_jumps", "follow_rival", "stays_better"]
+__all__ = ["Contest", "Foray", "follow_across_jumps", "follow_rival", "stays_better"]
 
 MET = 15.0
 """A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
@@ -35,6 +40,26 @@ JUMP = 60.0
 """Change of a quad's displacement from one frame to the next that is a jump, thousandths of the size."""
 
 
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What became of a rival that was followed beside the known poses.
+
+    Attributes:
+        gain: mean gain in score over the frames that it went through, negative where it lost.
+        first, stop: frames in which it is another hypothesis, most of the body being elsewhere; to the ends of the
+            sequence where it never came back.
+    """
+
+    gain: float
+    first: int
+    stop: int
+
+    def lower(self, lead: Floats) -> None:
+        """Lower the lead (T,) of what was kept to what it had over this rival, where they are two hypotheses."""
+        here = slice(self.first, self.stop)
+        lead[here] = np.minimum(lead[here], abs(self.gain))
+
+
 def follow_rival(
     solver: FrameSolver,
     observe: Callable[[int], Observation],
@@ -43,7 +68,8 @@ def follow_rival(
     rival: FrameFit,
     *,
     debt: float = DEBT,
-) -> float:
+    until_told: bool = False,
+) -> Contest:
     """Follow another hypothesis from a frame and put it in the place of what is worse.
 
     Args:
@@ -53,25 +79,39 @@ def follow_rival(
         frame: where the rival was found.
         rival: its fit there.
         debt: score that it may owe until it is given up.
-
-    Returns:
-        Mean gain in score over the frames that it went through, negative where it lost.
+        until_told: how sure the known poses are is asked, too: one with most of the body elsewhere is not given up
+            before it has lost by as much as tells it from them.
     """
     known = fits[frame]
     assert known is not None
+    apart = _most_apart(rival, known) > DIFFERS * solver.unit
     gains = [rival.score - known.score]
-    ways = []
+    paths = []
     for way in (1, -1):
-        path = _followed(solver, observe, fits, frame, rival, way, debt)
-        gains += [gain for _, _, gain in path]
-        ways.append(path)
-    total = gains[0] + sum(_best_prefix([gain for _, _, gain in path])[1] for path in ways)
+        path = _followed(solver, observe, fits, frame, rival, way, debt, until_told and apart)
+        gains += path.gains
+        paths.append(path)
+    contest = _contest(frame, apart, paths, float(np.mean(gains)))
+    total = gains[0] + sum(_best_prefix(path.gains)[1] for path in paths)
     if total > 0:
         fits[frame] = rival
-        for path in ways:
-            for index, fit, _ in path[: _best_prefix([gain for _, _, gain in path])[0]]:
+        for path in paths:
+            for index, fit in path.steps[: _best_prefix(path.gains)[0]]:
                 fits[index] = fit
-    return float(np.mean(gains))
+    return contest
+
+
+def _contest(frame: int, apart: bool, paths: Sequence[_Path], gain: float) -> Contest:
+    """Say where a rival from a frame, followed onwards and back, was another hypothesis."""
+    onwards, back = paths
+    if not (apart or onwards.reach or back.reach):
+        return Contest(gain, frame, frame)
+    return Contest(gain, frame - back.reach, frame + onwards.reach + 1)
+
+
+def _most_apart(one: FrameFit, other: FrameFit) -> float:
+    """Distance that the middle one of the quads has in another fit, mm: tail and feet may be elsewhere."""
+    return float(np.median(np.linalg.norm(one.pose.centres - other.pose.centres, axis=1)))
 
 
 def follow_across_jumps(
@@ -171,6 +211,21 @@ class Foray:
         return _best_prefix(self._gains)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Where a rival went, one way.
+
+    Attributes:
+        steps: frame and fit, one after the other. gains: in score, of each.
+        reach: how many frames on it was still another hypothesis; to the end of the sequence where it did not come
+            back to the known poses.
+    """
+
+    steps: list[tuple[int, FrameFit]]
+    gains: list[float]
+    reach: int
+
+
 def _followed(
     solver: FrameSolver,
     observe: Callable[[int], Observation],
@@ -179,26 +234,36 @@ def _followed(
     rival: FrameFit,
     way: int,
     debt: float,
-) -> list[tuple[int, FrameFit, float]]:
-    """Follow one way; returns frame, fit and gain in score of each frame."""
-    path: list[tuple[int, FrameFit, float]] = []
+    until_told: bool,
+) -> _Path:
+    """Follow a rival one way, until it meets the known poses, or is given up."""
+    steps: list[tuple[int, FrameFit]] = []
+    gains: list[float] = []
     current, start = rival, fits[frame]
-    owed = 0.0 if start is None else max(start.score - rival.score, 0.0)
-    index = frame + way
-    while 0 <= index < len(fits) and owed <= debt:
+    assert start is not None
+    lost = rival.score - start.score
+    owed, reach, apart = max(-lost, 0.0), 0, _most_apart(rival, start) > DIFFERS * solver.unit
+    index, met = frame + way, False
+    while 0 <= index < len(fits):
         known = fits[index]
-        if known is None:
+        told = (lost + sum(gains)) / (1 + len(gains)) <= -AMBIGUOUS or not until_told
+        late = len(gains) >= PATIENCE and np.mean(gains[-PATIENCE:]) < 0
+        if known is None or (told and (owed > debt or late)):
             break
         current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False, warm=True)
         if current.pose.distance(known.pose) < MET * solver.unit:
+            met = True
             break
         gain = current.score - known.score
-        path.append((index, current, gain))
+        steps.append((index, current))
+        gains.append(gain)
         owed = max(owed - gain, 0.0)
-        if len(path) >= PATIENCE and np.mean([gain for _, _, gain in path[-PATIENCE:]]) < 0:
-            break
+        apart = _most_apart(current, known) > DIFFERS * solver.unit
+        reach = len(steps) if apart else reach
         index += way
-    return path
+    if apart and not met:
+        reach = len(fits) - 1 - frame if way > 0 else frame
+    return _Path(steps, gains, reach)
 
 
 def _best_prefix(gains: list[float]) -> tuple[int, float]:
