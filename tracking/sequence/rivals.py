@@ -46,18 +46,12 @@ class Contest:
 
     Attributes:
         gain: mean gain in score over the frames that it went through, negative where it lost.
-        first, stop: frames in which it is another hypothesis, most of the body being elsewhere; to the ends of the
-            sequence where it never came back.
+        lead: (T,) by how much what was kept of the two beat the other, in the mean of the frames in which it was kept;
+            1 where they are the same hypothesis, most of the body being where the other has it.
     """
 
     gain: float
-    first: int
-    stop: int
-
-    def lower(self, lead: Floats) -> None:
-        """Lower the lead (T,) of what was kept to what it had over this rival, where they are two hypotheses."""
-        here = slice(self.first, self.stop)
-        lead[here] = np.minimum(lead[here], abs(self.gain))
+    lead: Floats
 
 
 def follow_rival(
@@ -79,39 +73,47 @@ def follow_rival(
         frame: where the rival was found.
         rival: its fit there.
         debt: score that it may owe until it is given up.
-        until_told: how sure the known poses are is asked, too: one with most of the body elsewhere is not given up
+        until_told: how sure the known poses are is asked, too: while most of the body is elsewhere, it is not given up
             before it has lost by as much as tells it from them.
     """
     known = fits[frame]
     assert known is not None
-    apart = _most_apart(rival, known) > DIFFERS * solver.unit
-    gains = [rival.score - known.score]
-    paths = []
-    for way in (1, -1):
-        path = _followed(solver, observe, fits, frame, rival, way, debt, until_told and apart)
-        gains += path.gains
-        paths.append(path)
-    contest = _contest(frame, apart, paths, float(np.mean(gains)))
-    total = gains[0] + sum(_best_prefix(path.gains)[1] for path in paths)
-    if total > 0:
+    gain = rival.score - known.score
+    paths = [_followed(solver, observe, fits, frame, rival, way, debt, until_told) for way in (1, -1)]
+    better = [_best_prefix(path.gains) for path in paths]
+    taken = gain + sum(sums for _, sums in better) > 0
+    lead = np.ones(len(fits))
+    if any(path.reach > 0 for path in paths) or _is_rival(rival, known, solver):
+        _lower(lead, frame, gain, paths, [count for count, _ in better] if taken else None)
+    if taken:
         fits[frame] = rival
-        for path in paths:
-            for index, fit in path.steps[: _best_prefix(path.gains)[0]]:
+        for path, (count, _) in zip(paths, better, strict=True):
+            for index, fit in path.steps[:count]:
                 fits[index] = fit
-    return contest
+    return Contest(float(np.mean([gain, *paths[0].gains, *paths[1].gains])), lead)
 
 
-def _contest(frame: int, apart: bool, paths: Sequence[_Path], gain: float) -> Contest:
-    """Say where a rival from a frame, followed onwards and back, was another hypothesis."""
+def _lower(lead: Floats, frame: int, gain: float, paths: Sequence[_Path], taken: Sequence[int] | None) -> None:
+    """Lower the lead (T,) around the frame of a rival to what was kept of the two had over the other.
+
+    ``taken``: how many of its frames are taken each way, and its own; None where nothing is.
+    """
     onwards, back = paths
-    if not (apart or onwards.reach or back.reach):
-        return Contest(gain, frame, frame)
-    return Contest(gain, frame - back.reach, frame + onwards.reach + 1)
+    if taken is None:
+        lead[frame - back.reach : frame + onwards.reach + 1] = abs(np.mean([gain, *onwards.gains, *back.gains]))
+        return
+    won = abs(float(np.mean([gain, *onwards.gains[: taken[0]], *back.gains[: taken[1]]])))
+    lead[frame - taken[1] : frame + taken[0] + 1] = won
+    for path, count, way in zip(paths, taken, (1, -1), strict=True):
+        lost = path.gains[count:]
+        for step in range(count + 1, path.reach + 1):
+            lead[frame + way * step] = abs(np.mean(lost)) if lost else won
 
 
-def _most_apart(one: FrameFit, other: FrameFit) -> float:
-    """Distance that the middle one of the quads has in another fit, mm: tail and feet may be elsewhere."""
-    return float(np.median(np.linalg.norm(one.pose.centres - other.pose.centres, axis=1)))
+def _is_rival(one: FrameFit, other: FrameFit, solver: FrameSolver) -> bool:
+    """Whether a fit has the middle one of the quads elsewhere than another: tail and feet alone may be anywhere."""
+    away = np.linalg.norm(one.pose.centres - other.pose.centres, axis=1)
+    return float(np.median(away)) > DIFFERS * solver.unit
 
 
 def follow_across_jumps(
@@ -241,29 +243,32 @@ def _followed(
     gains: list[float] = []
     current, start = rival, fits[frame]
     assert start is not None
-    lost = rival.score - start.score
-    owed, reach, apart = max(-lost, 0.0), 0, _most_apart(rival, start) > DIFFERS * solver.unit
+    gain = rival.score - start.score
+    owed, reach, apart = max(-gain, 0.0), 0, _is_rival(rival, start, solver)
     index, met = frame + way, False
     while 0 <= index < len(fits):
         known = fits[index]
-        told = (lost + sum(gains)) / (1 + len(gains)) <= -AMBIGUOUS or not until_told
-        late = len(gains) >= PATIENCE and np.mean(gains[-PATIENCE:]) < 0
-        if known is None or (told and (owed > debt or late)):
+        lost = owed > debt or (len(gains) >= PATIENCE and np.mean(gains[-PATIENCE:]) < 0)
+        if known is None or (lost and not (until_told and apart and not _told([gain, *gains]))):
             break
         current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False, warm=True)
         if current.pose.distance(known.pose) < MET * solver.unit:
             met = True
             break
-        gain = current.score - known.score
         steps.append((index, current))
-        gains.append(gain)
-        owed = max(owed - gain, 0.0)
-        apart = _most_apart(current, known) > DIFFERS * solver.unit
+        gains.append(current.score - known.score)
+        owed = max(owed - gains[-1], 0.0)
+        apart = _is_rival(current, known, solver)
         reach = len(steps) if apart else reach
         index += way
     if apart and not met:
         reach = len(fits) - 1 - frame if way > 0 else frame
     return _Path(steps, gains, reach)
+
+
+def _told(gains: list[float]) -> bool:
+    """Whether a rival has lost clearly, in the mean of the frames since it was best."""
+    return float(np.mean(gains[_best_prefix(gains)[0] :] or [0.0])) <= -AMBIGUOUS
 
 
 def _best_prefix(gains: list[float]) -> tuple[int, float]:

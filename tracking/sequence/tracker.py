@@ -155,7 +155,7 @@ class Tracker:
         self, observe: Callable[[int], Observation], course: Course, *, texture: FeatureTracks | None = None
     ) -> Track:
         """Look again at what the silhouettes contradict, lay all frames together, and judge them."""
-        fits, first, lead = list(course.fits), course.first, course.lead.copy()
+        fits, first, lead = list(course.fits), course.first, course.lead
         with threadpool_limits(limits=1, user_api="blas"):
             if self.settings.restarts:
                 tried: set[tuple[int, FrameFit]] = set()
@@ -164,7 +164,8 @@ class Tracker:
                         break
                 follow_across_jumps(self.solver, observe, fits)
                 if course.rival is not None and fits[first] is not None:
-                    follow_rival(self.solver, observe, fits, first, course.rival, until_told=True).lower(lead)
+                    contest = follow_rival(self.solver, observe, fits, first, course.rival, until_told=True)
+                    lead = np.minimum(lead, contest.lead)
             if self.solver.points is not None:
                 observe = self._place_points(self.solver.points, observe, fits)
             marks = NO_MARKS if texture is None else texture
@@ -297,7 +298,8 @@ class Tracker:
                 continue
             found = self._found(observe(frame))[0]
             if found.pose.distance(known.pose) >= DIFFERS * self.solver.unit:
-                follow_rival(self.solver, observe, fits, frame, found, until_told=True).lower(leads)
+                contest = follow_rival(self.solver, observe, fits, frame, found, until_told=True)
+                np.minimum(leads, contest.lead, out=leads)
 
     def _compare(
         self,

@@ -107,11 +107,19 @@ def test_how_long_a_rival_is_one(
     fits: list[Any] = [FollowedFit(at(0.0), np.zeros(2), 0.8) for _ in range(FRAMES)]
     rival: Any = FollowedFit(at(300.0), np.zeros(2), 0.8 - lost)
     contest = follow_rival(solver, lambda frame: frame, fits, 12, rival, until_told=until_told)  # type: ignore[arg-type, return-value]
-    assert contest.gain == pytest.approx(-lost)
-    assert (contest.first, contest.stop) == reached and solver.fitted == followed
-    lead = np.ones(FRAMES)
-    contest.lower(lead)
-    assert np.flatnonzero(lead < 1.0).tolist() == list(range(*reached)) and lead.min() == pytest.approx(lost)
+    assert contest.gain == pytest.approx(-lost) and solver.fitted == followed
+    assert np.flatnonzero(contest.lead < 1.0).tolist() == list(range(*reached))
+    assert contest.lead.min() == pytest.approx(lost)
+
+
+def test_a_rival_that_wins_some_frames_is_as_sure_there_as_it_is_better_and_so_is_what_is_kept_beside() -> None:
+    """Better by 0.03 up to frame 15, worse by 0.02 from there on: followed until that is told."""
+    known = [FollowedFit(at(0.0), np.zeros(2), 0.77 if frame < 16 else 0.82) for frame in range(FRAMES)]
+    fits: list[Any] = list(known)
+    rival: Any = FollowedFit(at(300.0), np.zeros(2), 0.8)
+    contest = follow_rival(Follower(1.0, 0.8), lambda frame: frame, fits, 12, rival, until_told=True)  # type: ignore[arg-type, return-value]
+    assert [one is not other for one, other in zip(fits, known, strict=True)] == [True] * 16 + [False] * (FRAMES - 16)
+    assert contest.lead == pytest.approx(np.where(np.arange(FRAMES) < 16, 0.03, 0.02))
 
 
 def test_what_differs_in_few_quads_is_no_rival() -> None:
@@ -120,4 +128,4 @@ def test_what_differs_in_few_quads_is_no_rival() -> None:
     fits: list[Any] = [FollowedFit(known, np.zeros(2), 0.8) for _ in range(FRAMES)]
     solver = Follower(1.0, 0.799)
     contest = follow_rival(solver, lambda frame: frame, fits, 3, FollowedFit(tail, np.zeros(2), 0.799), until_told=True)  # type: ignore[arg-type, return-value]
-    assert contest.first == contest.stop
+    assert (contest.lead == 1.0).all() and contest.gain == pytest.approx(-0.001)
