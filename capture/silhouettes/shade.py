@@ -21,6 +21,7 @@ from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.noise_beside import NearGround, beside, hue_beside, noise_beside
 from capture.silhouettes.views.confirmation import SLACK, Floor, confirmed
 from capture.silhouettes.views.floor_texture import pixel_at, textured_height
 
@@ -51,7 +52,8 @@ def learn_shade(
     models: Sequence[CameraModel], samples: Sequence[Sequence[Bytes]], rig: Rig | None, pool: Executor
 ) -> tuple[list[CameraModel], Floor | None]:
     """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
-    learnt, floor = [_as_it_begins(model) for model in models], None
+    begun, floor = [_as_it_begins(model) for model in models], None
+    learnt = begun
     scenes = _empty_scenes(learnt)
     marks: list[float | None] = []
     for _ in range(_ROUNDS):
@@ -61,7 +63,8 @@ def learn_shade(
             floor = floor_of(frames, rig, scenes, marks)
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
-        learnt = list(pool.map(_with_limit, learnt, samples, masks))
+        # Always of the models as they were: what they learnt of noise and hue is not to build upon itself.
+        learnt = list(pool.map(_as_seen, begun, samples, masks))
     return [_going_on(model, limited) for model, limited in zip(models, learnt, strict=True)], floor
 
 
@@ -71,9 +74,9 @@ def _as_it_begins(model: CameraModel) -> CameraModel:
 
 
 def _going_on(model: CameraModel, limited: CameraModel) -> CameraModel:
-    """Return the model with its hue limit learnt; one that follows its scene goes on with the limit."""
+    """Return the model with noise and hue limit learnt; one that follows its scene goes on with these."""
     if isinstance(model.model, FollowingModel) and isinstance(limited.model, PlateModel):
-        model.model.hue_limit = limited.model.hue_limit
+        model.model.believe(limited.model.noise_times, limited.model.hue_limit)
         return model
     return limited
 
@@ -82,23 +85,34 @@ def _silhouettes(model: CameraModel, images: Sequence[Bytes]) -> list[Bools]:
     return [model.silhouette(image) for image in images]
 
 
-def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> CameraModel:
-    """Return the model with the hue limit of the shade outside silhouettes (H, W) of images."""
+def _as_seen(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> CameraModel:
+    """Return the model with the noise beside silhouettes (H, W) of images, and the hue limit of the shade there."""
     plate = model.model
-    if not isinstance(plate, PlateModel) or plate.background.centre.shape[2] == 1 or plate.shadow_floor >= 1.0:
+    if not isinstance(plate, PlateModel):
         return model
-    found: list[Singles] = []
+    shades: list[Singles] = []
+    grounds: list[NearGround] = []
     for image, mask in zip(images, masks, strict=False):
         step = max(1, round(max(mask.shape) / _LOOKED_AT))
-        away, ratio, hue = plate.shade_measures(image, step)
+        measures = away, ratio, hue = plate.in_image(image).shade_measures(image, step)
         clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
         darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
-        found.append(hue[darker & clear[::step, ::step]])
-    values = np.concatenate(found)
-    if len(values) < _PIXELS:
-        return model
-    limit = float(np.clip(_TIMES * np.quantile(values, _SHARE), _LEAST_LIMIT, _MOST_LIMIT))
-    return replace(model, model=replace(plate, hue_limit=limit))
+        shades.append(hue[darker & clear[::step, ::step]])
+        grounds.append(NearGround.of(measures, beside(mask, model.still), step))
+    times = noise_beside(grounds, model.cleaning.low)
+    plate = plate.noisier(times)
+    if plate.background.centre.shape[2] > 1 and plate.shadow_floor < 1.0:
+        plate = replace(plate, hue_limit=_hue_limit(np.concatenate(shades), hue_beside(grounds), times))
+    return replace(model, model=plate)
+
+
+def _hue_limit(shade: Singles, ground: float, times: float) -> float:
+    """Return how far the hue of shade may stray where it strays so far (n,), and most ground ``ground``, sigma.
+
+    ``times``: how many times that noise is believed now.
+    """
+    strays = max(ground, float(np.quantile(shade, _SHARE)) if len(shade) >= _PIXELS else 0.0)
+    return float(np.clip(_TIMES * strays, _LEAST_LIMIT, _MOST_LIMIT)) / times
 
 
 def _empty_scenes(models: Sequence[CameraModel]) -> list[Singles]:
