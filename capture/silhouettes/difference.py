@@ -98,10 +98,6 @@ class PlateModel:
         looks = [look.noisier(times) for look in (self.background, *self.states)]
         return replace(self, background=looks[0], states=tuple(looks[1:]), noise_times=times * self.noise_times)
 
-    def in_image(self, image: Bytes) -> PlateModel:
-        """Return the model with the one look that the background has in an image."""
-        return self.as_seen(self.measuring(image, self.light(image))) if self.states else self
-
     def as_seen(self, known: Evidence) -> PlateModel:
         """Return the model with the one look that the background has in an image of known evidence."""
         return replace(self, background=known.background, states=(), rank=1) if self.states else self

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.foundation.arrays import Bools, Bytes, Singles
+from calibration.foundation.arrays import Bools, Singles
 from capture.discs import grown
-from capture.silhouettes.difference import PlateModel
 
-__all__ = ["NearGround", "hue_beside", "noise_beside"]
+__all__ = ["NearGround", "believed_noise", "beside", "hue_beside", "noise_beside"]
 
 #: Ground beside a silhouette: what lies farther off than its edge is blurred, and within a block of the codec, px.
 _EDGE_PX, _BLOCK_PX = 3, 8
@@ -72,3 +71,13 @@ def hue_beside(grounds: Sequence[NearGround]) -> float:
     """Return within how many standard deviations most of the ground beside a subject keeps its hue; 0: not known."""
     hue = np.concatenate([ground.hue for ground in grounds])
     return float(np.quantile(hue, _HUE)) if len(hue) >= _PIXELS else 0.0
+
+
+def believed_noise(times: Sequence[float]) -> list[float]:
+    """Return how many times its noise each camera is believed to have, by what all of them show.
+
+    Cameras of a recording are mostly filmed and compressed alike. One that has far more than half of them sees
+    something else beside the subject: its mirror image, or parts of it that were not found.
+    """
+    usual = sorted(times)[(len(times) - 1) // 2]
+    return [min(one, usual) for one in times]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.noise_beside import NearGround, beside, hue_beside, noise_beside
+from capture.silhouettes.noise_beside import NearGround, believed_noise, beside, hue_beside, noise_beside
 from capture.silhouettes.views.confirmation import SLACK, Floor, confirmed
 from capture.silhouettes.views.floor_texture import pixel_at, textured_height
 
@@ -64,7 +64,9 @@ def learn_shade(
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
         # Always of the models as they were: what they learnt of noise and hue is not to build upon itself.
-        learnt = list(pool.map(_as_seen, begun, samples, masks))
+        told = list(pool.map(_Told.by, begun, samples, masks))
+        times = believed_noise([1.0 if one is None else one.noise for one in told])
+        learnt = [_believing(*each) for each in zip(begun, told, times, strict=True)]
     return [_going_on(model, limited) for model, limited in zip(models, learnt, strict=True)], floor
 
 
@@ -85,34 +87,57 @@ def _silhouettes(model: CameraModel, images: Sequence[Bytes]) -> list[Bools]:
     return [model.silhouette(image) for image in images]
 
 
-def _as_seen(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> CameraModel:
-    """Return the model with the noise beside silhouettes (H, W) of images, and the hue limit of the shade there."""
-    plate = model.model
-    if not isinstance(plate, PlateModel):
-        return model
-    shades: list[Singles] = []
-    grounds: list[NearGround] = []
-    for image, mask in zip(images, masks, strict=False):
-        step = max(1, round(max(mask.shape) / _LOOKED_AT))
-        measures = away, ratio, hue = plate.in_image(image).shade_measures(image, step)
-        clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
-        darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
-        shades.append(hue[darker & clear[::step, ::step]])
-        grounds.append(NearGround.of(measures, beside(mask, model.still), step))
-    times = noise_beside(grounds, model.cleaning.low)
-    plate = plate.noisier(times)
-    if plate.background.centre.shape[2] > 1 and plate.shadow_floor < 1.0:
-        plate = replace(plate, hue_limit=_hue_limit(np.concatenate(shades), hue_beside(grounds), times))
-    return replace(model, model=plate)
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What images with silhouettes tell of a camera.
 
-
-def _hue_limit(shade: Singles, ground: float, times: float) -> float:
-    """Return how far the hue of shade may stray where it strays so far (n,), and most ground ``ground``, sigma.
-
-    ``times``: how many times that noise is believed now.
+    Attributes:
+        noise: how many times its noise it has beside what moves.
+        ground: within how many sigma most of the ground there keeps its hue.
+        shade: how far the hue of shade strays, sigma; 0: none was seen.
     """
-    strays = max(ground, float(np.quantile(shade, _SHARE)) if len(shade) >= _PIXELS else 0.0)
-    return float(np.clip(_TIMES * strays, _LEAST_LIMIT, _MOST_LIMIT)) / times
+
+    noise: float
+    ground: float
+    shade: float
+
+    @classmethod
+    def by(cls, model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> _Told | None:
+        """Measure it around silhouettes (H, W) of images; None for models that know no background."""
+        plate = model.model
+        if not isinstance(plate, PlateModel):
+            return None
+        hues: list[Singles] = []
+        grounds: list[NearGround] = []
+        for image, mask in zip(images, masks, strict=False):
+            step = max(1, round(max(mask.shape) / _LOOKED_AT))
+            measures = away, ratio, hue = plate.shade_measures(image, step)
+            clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
+            darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
+            hues.append(hue[darker & clear[::step, ::step]])
+            grounds.append(NearGround.of(measures, beside(mask, model.still), step))
+        shade = np.concatenate(hues)
+        strays = float(np.quantile(shade, _SHARE)) if len(shade) >= _PIXELS else 0.0
+        return cls(noise_beside(grounds, model.cleaning.low), hue_beside(grounds), strays)
+
+
+def _believing(model: CameraModel, told: _Told | None, times: float) -> CameraModel:
+    """Return a model with so many times its noise, and with the hue limit of its shade."""
+    plate = model.model
+    if told is None or not isinstance(plate, PlateModel):
+        return model
+    if plate.background.centre.shape[2] > 1 and plate.shadow_floor < 1.0:
+        plate = replace(plate, hue_limit=_hue_limit(told, times))
+    return replace(model, model=plate.noisier(times))
+
+
+def _hue_limit(told: _Told, times: float) -> float:
+    """Return how far the hue of shade may stray where the noise is believed to be so many times what it was.
+
+    Ground that keeps its hue better than it keeps its light needs less room for it.
+    """
+    least = float(np.clip(_TIMES * told.ground, _LEAST_LIMIT, _LEAST_LIMIT * times))
+    return float(np.clip(_TIMES * told.shade, least, _MOST_LIMIT)) / times
 
 
 def _empty_scenes(models: Sequence[CameraModel]) -> list[Singles]:
