@@ -118,7 +118,10 @@ class _Told:
             grounds.append(NearGround.of(measures, beside(mask, model.still), step))
         shade = np.concatenate(hues)
         strays = float(np.quantile(shade, _SHARE)) if len(shade) >= _PIXELS else 0.0
-        return cls(noise_beside(grounds, model.cleaning.low), hue_beside(grounds), strays)
+        # In grey a codec's noise counts as shade as it is; to believe in more of it only loses limbs.
+        grey = plate.background.centre.shape[2] == 1 and plate.shadow_floor < 1.0
+        noise = 1.0 if grey else noise_beside(grounds, model.cleaning.low)
+        return cls(noise, hue_beside(grounds), strays)
 
 
 def _believing(model: CameraModel, told: _Told | None, times: float) -> CameraModel:

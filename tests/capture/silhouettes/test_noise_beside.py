@@ -57,6 +57,28 @@ def test_a_camera_has_no_more_noise_than_half_of_them() -> None:
     assert believed_noise([2.4, 1.5]) == [1.5, 1.5] and believed_noise([1.7]) == [1.7]
 
 
+@pytest.mark.parametrize(("channels", "floor", "times"), [(3, 0.42, 2.45), (1, 0.5, 1.0)])
+def test_in_grey_what_counts_as_shade_anyway_is_no_noise(
+    channels: int, floor: float, times: float, rng: np.random.Generator
+) -> None:
+    """The noise is five times what is believed; 1.96 sigma of it are 2.45 times what may differ weakly."""
+    models, samples = [], []
+    shape = (SIZE[1], SIZE[0], channels)
+    for view in RIG:
+        images = []
+        for n in range(4):
+            scene = np.full(shape, 120.0) + rng.normal(0, 5.0, (*shape[:2], 1))
+            scene[ball(view, (20.0 * n, 0.0, 40.0), 30.0)] = 10.0
+            images.append(np.clip(np.rint(scene), 0, 255).astype(np.uint8))
+        plate = PlateModel(Background(np.full(shape, 120, np.float32), np.ones(shape, np.float32)), shadow_floor=floor)
+        models.append(CameraModel("plate", plate, Cleaning(low=4.0, high=40.0), grey=channels == 1))
+        samples.append(images)
+    with ThreadPoolExecutor(1) as pool:
+        learnt, _ = learn_shade(models, samples, RIG, pool)
+    found = [model.model.noise_times for model in learnt if isinstance(model.model, PlateModel)]
+    assert found == pytest.approx([times] * len(RIG), rel=0.1)
+
+
 def test_ground_that_nobody_saw_does_not_become_less_sure() -> None:
     """Where spread is far above the usual noise, a codec's adds next to nothing to it."""
     spread = np.full((40, 60, 3), 1.5, np.float32)
