@@ -67,6 +67,14 @@ class Runs:
         _draw(self.table, chosen, image)
         return image
 
+    def only(self, chosen: Bools, shape: tuple[int, int], corner: tuple[int, int]) -> Runs:
+        """Return the runs of the parts chosen (parts,), counted in a mask of that shape.
+
+        ``corner``: row and column in it at which the runs' own begins; all of them must lie inside.
+        """
+        table, areas = _only(self.table, self.areas, chosen, corner)
+        return Runs(shape, table, areas)
+
     def between(self, chosen: Bools) -> tuple[Runs, Bools]:
         """Return the runs of what is not set in the rectangle of the parts chosen (parts,), one at least.
 
@@ -268,6 +276,22 @@ def _between(table: Ints, chosen: Bools) -> tuple[Ints, Ints, Bools]:
         if y in (top, bottom - 1) or first == left or last == right:
             inner[rest[3, k]] = False
     return rest, areas, inner
+
+
+@compiled
+def _only(table: Ints, areas: Ints, chosen: Bools, corner: tuple[int, int]) -> tuple[Ints, Ints]:
+    """Return runs and areas of the parts chosen, moved by rows and columns and numbered anew."""
+    number, parts, count = np.empty(len(areas), np.int64), 0, 0
+    for part in range(len(areas)):
+        number[part] = parts
+        parts += int(chosen[part])
+    out = np.empty((4, table.shape[1]), np.int64)
+    for n in range(table.shape[1]):
+        if chosen[table[3, n]]:
+            out[0, count], out[3, count] = table[0, n] + corner[0], number[table[3, n]]
+            out[1, count], out[2, count] = table[1, n] + corner[1], table[2, n] + corner[1]
+            count += 1
+    return out[:, :count].copy(), areas[chosen]
 
 
 @compiled

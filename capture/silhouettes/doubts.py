@@ -26,7 +26,7 @@ from capture.mask_boxes import box_of, pixels_of
 from capture.mask_runs import Runs, runs_of, runs_where
 from capture.silhouettes.cleanup import Cleaning, Holes, holes_between
 from capture.silhouettes.difference import PlateModel, matched_channels
-from capture.silhouettes.edges.half_way import Corners, half_way_edge
+from capture.silhouettes.edges.half_way import Corners, drop_ground
 
 __all__ = ["Doubt", "doubt_of", "standing_out"]
 
@@ -70,6 +70,7 @@ class Doubt:
         light: (C,) gain of its light.
         ground: the empty scene, of the whole image or of a part of it.
         corner: row and column of the ground at which the window begins.
+        runs: of what differs and hangs together with the silhouette, as it was found; None where they are not known.
     """
 
     window: tuple[slice, slice]
@@ -80,6 +81,7 @@ class Doubt:
     light: Floats
     ground: Background
     corner: tuple[int, int]
+    runs: Runs | None = None
 
     @property
     def wide(self) -> Bools:
@@ -120,7 +122,9 @@ class Doubt:
 
     def whole(self, mask: Bools, holes: Holes) -> Bools:
         """Return (h, w) a silhouette in the window with what differs and hangs together with it, and with its holes."""
-        runs = runs_where(self.plain, self.low, mask)
+        runs = self.runs
+        if runs is None or int(runs.counts(mask).sum()) < np.count_nonzero(mask):  # it has gained others
+            runs = runs_where(self.plain, self.low, mask)
         out = runs.drawn(runs.holding(mask))
         holes.fill(out, np.ones(len(holes.part), dtype=bool))
         return out
@@ -186,8 +190,9 @@ def doubt_of(
         for rim, is_cut in zip(_rims(image_of), cut, strict=True):
             if not is_cut:
                 rim[:] = 0
-    corner = (rows.start, columns.start)
-    return Doubt(here, plain, beyond, low, frame[here].copy(), light, model.background, corner)
+    corner, moved = (rows.start, columns.start), (window[0].start - rows.start, window[1].start - columns.start)
+    joined = None if any(reaches) else runs.only(found, plain.shape, moved)  # what reaches a rim may end there
+    return Doubt(here, plain, beyond, low, frame[here].copy(), light, model.background, corner, joined)
 
 
 def _around(box: tuple[int, int, int, int], share: float, shape: tuple[int, ...]) -> Window:
@@ -343,10 +348,9 @@ def standing_out(doubt: Doubt, mask: Bools, seen: Bools) -> Bools:
     # Only what is new has an edge to be found.
     near = slice(max(0, y - _EDGE_PX), y + h + _EDGE_PX), slice(max(0, x - _EDGE_PX), x + w + _EDGE_PX)
     moved = tuple((row + near[0].start, column + near[1].start) for row, column in corners)
-    out = mask.copy()
-    out[here][near] |= half_way_edge(
-        np.ascontiguousarray(found[near]), doubt.image, ground.centre, doubt.light, own[near], (moved[0], moved[1])
-    )
+    out, some = mask.copy(), found[near].copy()
+    drop_ground(some, doubt.image, ground.centre, doubt.light, own[near], (moved[0], moved[1]))
+    out[here][near] |= some
     return out
 
 

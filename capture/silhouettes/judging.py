@@ -207,6 +207,8 @@ def _restore(views: _CloseViews, models: Sequence[Model], floor: Floor, holes: S
             views.masks[index] = standing_out(doubt, views.masks[index], seen[index])
         elif doubt is not None:
             views.masks[index] = without_gaps(doubt, views.masks[index], seen[index], inside[index])
+    if all(filmed):
+        return scene  # what is thin is looked for without an empty scene alone
     thin = [_thin(model, doubt, mask) for model, doubt, mask in zip(models, views.doubts, views.masks, strict=True)]
     if any((part.thin | part.broad).any() for part in thin):
         thin = _without_shade(views, thin, floor)

@@ -30,7 +30,7 @@ from capture.recordings.recording import Footage
 from capture.silhouettes.cleanup import Cleaning, Holes, silhouette_and_holes, silhouette_of
 from capture.silhouettes.difference import FollowingModel, PlateModel, matched_channels
 from capture.silhouettes.doubts import Doubt, doubt_of
-from capture.silhouettes.edges.half_way import half_way_edge
+from capture.silhouettes.edges.half_way import drop_ground
 from capture.silhouettes.edges.keyed_edge import keyed_edge
 from capture.silhouettes.ground import uncovered_ground
 from capture.silhouettes.still import activity, still_parts
@@ -194,7 +194,8 @@ class CameraModel:
             self._fill_false_shadows(found, holes, here, (image, model, known.gain, known))
         corner = (here[0].start, here[1].start)
         picture, ground = matched_channels(image, model.background), model.background.centre
-        mask[here] = half_way_edge(found, picture, ground, known.gain, corners=(corner, corner))
+        drop_ground(found, picture, ground, known.gain, corners=(corner, corner))
+        mask[here] = found
         return mask
 
     def _fill_false_shadows(

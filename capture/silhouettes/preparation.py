@@ -158,9 +158,18 @@ def _most(sources: Sequence[Source]) -> int:
 
 
 def prepare_models(
-    sources: Sequence[Source], start: int, last: int, options: ModelOptions, rig: Rig | None, pool: Executor
+    sources: Sequence[Source],
+    start: int,
+    last: int,
+    options: ModelOptions,
+    rig: Rig | None,
+    pool: Executor,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
-    """Make the models of all cameras, learnt together where there is a rig."""
+    """Make the models of all cameras, learnt together where there is a rig.
+
+    ``on_progress``: called with (cameras learnt, cameras in all).
+    """
     _brought(sources, options)
 
     def make(camera: int, where: Context) -> _Learnt:
@@ -169,7 +178,11 @@ def prepare_models(
     # The images of one large camera are held at a time, of small ones as many as there are threads.
     large = _most(sources) * max(3 * source.size[0] * source.size[1] for source in sources) > _LARGE_BYTES
     contexts = [copy_context() for _ in sources]  # threads know what is kept, too
-    made = list((map if large else pool.map)(make, range(len(sources)), contexts))
+    made: list[_Learnt] = []
+    for one in (map if large else pool.map)(make, range(len(sources)), contexts):
+        made.append(one)
+        if on_progress is not None:
+            on_progress(len(made), len(sources))
     models, few, belts = [one.model for one in made], [one.few for one in made], [one.belt for one in made]
     if rig is not None and len(rig) >= 3 and not any(belts):
         images_of = partial(_spread_images, sources, start, last)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from calibration.cameras.camera import Camera
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
+from calibration.foundation.compiled import compiled
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results
 from capture.backgrounds.belt_scene import BeltScene, BeltView, stilled_frames
@@ -32,10 +33,18 @@ from capture.silhouettes.preparation import Prepared, Source, learn_camera, prep
 from capture.silhouettes.sitting import Cut
 from capture.silhouettes.subjects.solids import MOST_SUBJECTS
 
-__all__ = ["SilhouetteReport", "count_frames", "learn_model", "learn_models", "segment_recording", "subjects_of"]
+__all__ = [
+    "SilhouetteReport",
+    "check_frames",
+    "count_frames",
+    "learn_model",
+    "learn_models",
+    "segment_recording",
+    "subjects_of",
+]
 
 #: Frames that are held at a time at most, and pixels of all their cameras.
-_CHUNK, _CHUNK_PX = 16, 40_000_000
+_CHUNK, _CHUNK_PX = 8, 40_000_000
 Model = CameraModel | SittingModel | None
 
 
@@ -126,12 +135,34 @@ def subjects_of(recording: Recording, options: ModelOptions) -> int:
     return count
 
 
-def learn_models(recording: Recording, options: ModelOptions | None = None, *, workers: int | None = None) -> Prepared:
-    """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it."""
+def check_frames(recording: Recording, start: int, stop: int | None) -> None:
+    """Refuse frames that `segment_recording` would refuse, before models are learnt for them."""
+    _last(start, stop, count_frames(recording))
+
+
+def _last(start: int, stop: int | None, total: int) -> int:
+    """Return the frame after the last one to do."""
+    last = total if stop is None else min(stop, total)
+    if not 0 <= start < last:
+        raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
+    return last
+
+
+def learn_models(
+    recording: Recording,
+    options: ModelOptions | None = None,
+    *,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Prepared:
+    """Make the models of all light cameras from the whole recording, for `segment_recording` of any part of it.
+
+    ``on_progress``: called with (cameras learnt, cameras in all).
+    """
     sources, total = _sources(recording)
     rig = None if recording.rig is None else recording.rig.subset([source.footage.name for source in sources])
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool)
+        return prepare_models(sources, 0, total, options or ModelOptions(), rig, pool, on_progress)
 
 
 def learn_model(
@@ -176,9 +207,7 @@ def segment_recording(
     """
     chosen = options or ModelOptions()
     sources, total = _sources(recording)
-    last = total if stop is None else min(stop, total)
-    if not 0 <= start < last:
-        raise InputError(f"silhouettes: wanted frames {start} to {last - 1}, the recording has 0 to {total - 1}")
+    last = _last(start, stop, total)
     rows = np.arange(last - start) if only is None else np.array(only, dtype=np.int64) - start
     count = len(rows)
     names = tuple(source.footage.name for source in sources)
@@ -266,10 +295,19 @@ def _write(writer: MaskWriter, first: int, shares: Sequence[Share], report: Silh
         told = (report.agreement[here, index], share.flags)
         report.area[here, index] = writer.write(report.names[index], first, bits, *told, mattes[index])
         report.flags[here, index] = share.flags
-        for mask, rows in zip(share.masks, np.bitwise_or.reduce(bits, axis=2), strict=True):
-            filled = np.flatnonzero(rows)
-            if len(filled):  # to empty all of a large image costs more than to look where something is
-                mask[filled[0] : filled[-1] + 1] = False
+        _empty(share.masks, bits)
+
+
+@compiled
+def _empty(masks: Bools, bits: Bytes) -> None:
+    """Empty masks (n, H, W) that are packed in ``bits``: to look where something is costs less than to empty all."""
+    for n in range(bits.shape[0]):
+        for y in range(bits.shape[1]):
+            row, some = bits[n, y], np.uint8(0)
+            for x in range(len(row)):
+                some |= row[x]
+            if some != 0:
+                masks[n, y] = False
 
 
 def _stream(
@@ -327,7 +365,9 @@ def _parameters(
             continue
         cameras[name] = {"model": model.name, **asdict(model.cleaning)}
         if isinstance(model.model, PlateModel):
-            cameras[name] |= {"shadow_floor": model.model.shadow_floor, "hue_limit": model.model.hue_limit}
+            plate = model.model
+            cameras[name] |= {"shadow_floor": plate.shadow_floor, "hue_limit": plate.hue_limit}
+            cameras[name]["noise_times"] = plate.noise_times
     parameters = {
         "model": options.model,
         "repair": options.repair,

@@ -101,3 +101,15 @@ def test_holes_are_the_background_that_no_border_touches(rng: np.random.Generato
 def test_the_pixels_of_a_mask_come_row_by_row(shape: tuple[int, int], share: float, rng: np.random.Generator) -> None:
     mask, other = rng.random(shape) < share, rng.random(shape) < 0.3
     np.testing.assert_array_equal(pixels_of(mask, without=other), np.nonzero(mask & ~other))
+
+
+def test_some_parts_of_runs_are_those_of_a_larger_mask(rng: np.random.Generator) -> None:
+    mask = rng.random((30, 40)) < 0.3
+    runs = runs_of(mask, diagonal=True)
+    chosen = rng.random(len(runs.areas)) < 0.4
+    some = runs.only(chosen, (50, 60), (7, 11))
+    larger = np.zeros((50, 60), dtype=bool)
+    larger[7:37, 11:51] = runs.drawn(chosen)
+    np.testing.assert_array_equal(some.drawn(some.all()), larger)
+    np.testing.assert_array_equal(some.areas, runs.areas[chosen])
+    np.testing.assert_array_equal(some.counts(larger), some.areas)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import queue
@@ -17,6 +16,7 @@ from typing import Any
 
 from calibration.foundation.errors import VivarigError
 from vivarig.console.progress import relay_progress
+from vivarig.jobs.free_memory import give_back
 from vivarig.pipeline.workers import receive, send
 
 _SELDOM = (100_000, 50, 1000)
@@ -81,10 +81,7 @@ def _give_back_memory(swept: float) -> float:
         swept = time.monotonic()
     gc.collect()
     gc.freeze()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others keep nothing
-        if trim is not None:
-            trim(0)
+    give_back()
     return swept
 
 

@@ -19,12 +19,13 @@ from capture.recordings.recording import Recording
 from capture.recordings.video import probe
 from capture.silhouettes import Cleaning, ModelOptions, segment_recording
 from capture.silhouettes.plausible import hull_volume, implausible, impossible_hull, low_agreement, mask_figures
-from capture.silhouettes.segment import SilhouetteReport, learn_model, learn_models, subjects_of
+from capture.silhouettes.segment import SilhouetteReport, check_frames, learn_model, learn_models, subjects_of
 from capture.silhouettes.sheets import contact_sheet
 from capture.silhouettes.subjects.subject_recordings import drop_subjects, split_subjects, subject_recordings
 from vivarig.console.progress import progress_callback
 from vivarig.console.reporting import CommandReport
 from vivarig.jobs.first_looks import PHASE, Looked, look_frames
+from vivarig.jobs.free_memory import give_back
 from vivarig.jobs.job import Job
 from vivarig.jobs.seen_looks import frames_to_keep, keep_seen, seen_lent
 from vivarig.jobs.seen_shown import frames_to_show, keep_shown
@@ -55,13 +56,19 @@ def model_options(options: SilhouetteOptions) -> ModelOptions:
 def run(recording: Recording, options: SilhouetteOptions, workers: int | None = None) -> CommandReport:
     """Cut out a whole recording in this process, on so many threads."""
     check_sheet(options)
+    check_frames(recording, options.start, options.stop)
     drop_subjects(recording)
+    chosen = model_options(options)
+    with progress_callback("learning silhouettes, cameras") as on_learnt:
+        models = learn_models(recording, chosen, workers=workers, on_progress=on_learnt)
+    give_back()  # of large images that is more than all that follows needs
     with progress_callback("silhouettes") as on_progress:
         report = segment_recording(
             recording,
-            options=model_options(options),
+            options=chosen,
             start=options.start,
             stop=options.stop,
+            models=models,
             workers=workers,
             on_progress=on_progress,
         )

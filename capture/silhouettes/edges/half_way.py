@@ -15,7 +15,7 @@ from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
 from calibration.foundation.compiled import compiled
 from capture.mask_boxes import box_of
 
-__all__ = ["Corners", "half_way_edge"]
+__all__ = ["Corners", "drop_ground"]
 
 #: A lens and a codec blur the edge over this many pixels; the subject's own look is the mean of what lies deeper.
 _DEPTH_PX = 2
@@ -31,15 +31,15 @@ Words: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 Corners: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
-def half_way_edge(
+def drop_ground(
     mask: Bools,
     image: Bytes,
     background: Singles,
     light: Floats,
     settled: Bools | None = None,
     corners: Corners = ((0, 0), (0, 0)),
-) -> Bools:
-    """Return the mask (h, w) without the pixels of its rim of which less than half is the subject.
+) -> None:
+    """Take the pixels of its rim of which less than half is the subject out of a mask (h, w), in place.
 
     Args:
         mask: a silhouette.
@@ -51,14 +51,12 @@ def half_way_edge(
     """
     x, y, w, h = box_of(mask)
     if w == 0:
-        return mask
+        return
     room = _DEPTH_PX + 2
     place = (max(0, y - room), min(mask.shape[0], y + h + room), max(0, x - room), min(mask.shape[1], x + w + room))
     stays = _NONE if settled is None else np.ascontiguousarray(settled).view(np.uint8)
-    out = mask.copy()
     pictures = (np.ascontiguousarray(image), np.ascontiguousarray(background), light.astype(np.float32))
-    _halve(out.view(np.uint8), place, stays, pictures, corners)
-    return out
+    _halve(mask.view(np.uint8), place, stays, pictures, corners)
 
 
 @compiled

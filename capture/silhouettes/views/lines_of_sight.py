@@ -17,13 +17,13 @@ from calibration.cameras.camera import Camera
 from calibration.cameras.camera_row import CENTRE, K4, MODEL, PINHOLE, TAU_Y
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bools, Bytes, Floats, Ints, Singles
-from calibration.foundation.compiled import compiled
 from capture.hull.bounds import Box
 from capture.hull.distance import BORDER_PX, DistanceImage, Extent
 from capture.hull.implicit import gather
 from capture.hull.scales import view_scales
 from capture.mask_boxes import box_of
 from capture.silhouettes.views.following import LANES, LATTICE_PX, Others, PackedViews, follow
+from capture.silhouettes.views.pair_distances import fill_pair_distances
 
 __all__ = ["ALL_OTHERS", "Frame", "Others", "PackedViews", "Scene", "lattice_of", "lines_that_meet", "outline_box"]
 
@@ -145,24 +145,7 @@ def _pack(mask: Bools, larger: int, layout: Ints, shown: Bytes, away: Singles) -
     (cv2.dilate if larger > 0 else cv2.erode)(mask[y : y + height, x : x + width].view(np.uint8), square, dst=out)
     half = ((height + 1) // 2, (width + 1) // 2)
     target = away[layout[11] : layout[11] + half[0] * half[1]].reshape(half)
-    # OpenCV's quickest distances, of every two by two pixels from such that hold some of the mask.
-    cv2.distanceTransform(_free_pairs(out), cv2.DIST_L2, cv2.DIST_MASK_3, dst=target)
-
-
-@compiled
-def _free_pairs(mask: Bytes) -> Bytes:
-    """Return (h / 2, w / 2) 1 where two by two pixels of a mask (h, w) of 0 and 1 hold nothing, else 0."""
-    height, width = mask.shape
-    out = np.empty(((height + 1) // 2, (width + 1) // 2), np.uint8)
-    line = np.zeros(2 * out.shape[1], np.uint8)
-    for row in range(out.shape[0]):
-        upper, lower = mask[2 * row], mask[min(2 * row + 1, height - 1)]
-        for x in range(width):
-            line[x] = upper[x] | lower[x]
-        free = out[row]
-        for x in range(len(free)):
-            free[x] = np.uint8(1) - (line[2 * x] | line[2 * x + 1])
-    return out
+    fill_pair_distances(out, target)
 
 
 @lru_cache(maxsize=64)

@@ -70,6 +70,25 @@ def test_outline_is_that_of_the_mask() -> None:
     assert outline(np.zeros((480, 640), dtype=bool), camera).shape == (0, 2)
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_outline_is_the_hull_of_all_pixels_as_without_distortion(cut: bool, rng: np.random.Generator) -> None:
+    camera = ring(1)[0]
+    for _ in range(10):
+        mask = np.zeros((480, 640), np.uint8)
+        for x, y in rng.integers((60, 60), (580, 420), (5, 2)):
+            size = (int(rng.integers(2, 90)), int(rng.integers(1, 40)))
+            cv2.ellipse(mask, (int(x), int(y)), size, float(rng.uniform(0, 180)), 0, 360, 1, -1)
+        mask[:, : 200 if cut else 0] = 0
+        rows, columns = np.nonzero(mask)
+        true = camera.undistort_points(np.stack([columns, rows], axis=1)).astype(np.float32)
+        found = outline(mask.view(np.bool_), camera, (slice(rows.min(), rows.max() + 1), slice(0, 640)))
+        hull, corners = cv2.convexHull(true), camera.undistort_points(found).astype(np.float32)[:, None]
+        assert mask[found[:, 1].astype(int), found[:, 0].astype(int)].all()
+        for some, other in ((hull, corners), (corners, hull)):
+            away = [cv2.pointPolygonTest(other, tuple(map(float, point[0])), True) for point in some]
+            assert np.abs(away).max() < 0.1  # what a lens bends along a row of pixels
+
+
 def test_sound_cameras_are_not_accused() -> None:
     rig = ring(4)
     check = check_cameras(rig, seen(rig), np.arange(FRAMES), most_lag=12)

@@ -12,6 +12,7 @@ from calibration.cameras.projection import project_point
 from calibration.cameras.rig import Rig
 from capture.silhouettes.views import following
 from capture.silhouettes.views.lines_of_sight import Others, Scene, _pack, lines_that_meet
+from capture.silhouettes.views.pair_distances import fill_pair_distances
 from tests.capture.silhouettes.test_real_footage import RIG, ball
 from tests.capture.silhouettes.test_real_footage import camera as camera_of
 
@@ -124,3 +125,19 @@ def test_no_pixel_is_nearer_to_a_mask_than_is_said_of_its_four(
     assert (said <= true + 1e-4).all()
     far = true > 20
     assert not far.any() or (true - said)[far].max() < 0.15 * true.max() + 2.0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (61, 80), (90, 47)])
+@pytest.mark.parametrize("share", [0.0005, 0.01, 0.5])
+def test_distances_of_pairs_are_those_of_opencv(shape: tuple[int, int], share: float, rng: np.random.Generator) -> None:
+    mask = (rng.random(shape) < share).astype(np.uint8)
+    mask[shape[0] // 2, shape[1] // 3] = 1
+    full = np.zeros((-(-shape[0] // 2) * 2, -(-shape[1] // 2) * 2), np.uint8)
+    full[: shape[0], : shape[1]] = mask
+    pairs = full.reshape(len(full) // 2, 2, -1, 2).max(axis=(1, 3))
+    found = np.empty(pairs.shape, np.float32)
+    fill_pair_distances(mask, found)
+    wanted = cv2.distanceTransform(1 - pairs, cv2.DIST_L2, cv2.DIST_MASK_3)
+    np.testing.assert_allclose(found, wanted, rtol=3e-5)  # it adds up rounded numbers, we whole ones
+    fill_pair_distances(np.zeros_like(mask), found)
+    assert (found == 8192.0).all()

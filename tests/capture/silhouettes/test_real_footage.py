@@ -24,7 +24,7 @@ from capture.silhouettes import Cleaning
 from capture.silhouettes.cleanup import holes_of
 from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.doubts import doubt_of, standing_out
-from capture.silhouettes.edges.half_way import half_way_edge
+from capture.silhouettes.edges.half_way import drop_ground
 from capture.silhouettes.ground import uncovered_ground
 from capture.silhouettes.models import CameraModel
 from capture.silhouettes.plausible import MaskFigures, implausible
@@ -342,7 +342,8 @@ def test_an_edge_lies_half_way_between_subject_and_background() -> None:
     image = np.rint(150 - 120 * soft).astype(np.uint8)
     ground = np.full((60, 80, 1), 150.0, np.float32)
     fat = image[:, :, 0] < 138  # a tenth of the pixel is enough
-    mended = half_way_edge(fat, image, ground, np.ones(1))
+    mended = fat.copy()
+    drop_ground(mended, image, ground, np.ones(1))
     assert overlap(fat, covered > 0) < 0.95 and overlap(mended, covered > 0) > 0.985
 
 

@@ -38,7 +38,7 @@ from capture.silhouettes.edges.graph_cut import least_cut
 from capture.silhouettes.edges.thin_ends import follow_thin_end
 from capture.silhouettes.judging import mask_flags
 from capture.silhouettes.models import CameraModel
-from capture.silhouettes.segment import _segment_chunk, learn_model, learn_models
+from capture.silhouettes.segment import _segment_chunk, check_frames, learn_model, learn_models
 from capture.silhouettes.sitting import Cut, learn_sitting
 from capture.silhouettes.still import activity, still_parts
 from capture.silhouettes.views.consensus import consensus
@@ -144,8 +144,10 @@ def test_cameras_learnt_one_by_one_are_put_together_to_the_same_models(
     with keeping(keep):
         shown = [learn_model(recording, ModelOptions(), camera, beside=[1, 3]) for camera in range(4)]
         assert made == [f"camera {k}" for k in range(4)]
-        models = learn_models(recording, workers=2)
+        told: list[tuple[int, int]] = []
+        models = learn_models(recording, workers=2, on_progress=lambda *done: told.append(done))
         assert len(made) == 4, "learnt once, threads know it, too"
+        assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     segment_recording(recording, tmp_path / "ahead.h5", models=models)
     segment_recording(recording, tmp_path / "whole.h5", models=learn_models(recording))
     assert (tmp_path / "ahead.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
@@ -180,6 +182,9 @@ def test_silhouettes_against_truth_and_hulls_from_them(
     assert alone.read_bytes() == few.read_bytes()
     for view in RIG:
         np.testing.assert_array_equal(read_masks(few, view.name), read_masks(file, view.name, [1, 4, 5, 8]))
+    check_frames(recording, 1, None)
+    with pytest.raises(InputError, match="wanted frames 5 to 4"):  # before anything is learnt
+        check_frames(recording, 5, 5)
     hulls = reconstruct_hulls(file, RIG, recording.results / "hull.h5", HullSettings(voxel_mm=6.0))
     ball = 4 / 3 * np.pi * RADIUS**3
     assert (hulls.volume > 0.95 * ball).all() and (hulls.volume < 1.6 * ball).all()
