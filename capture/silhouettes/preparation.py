@@ -203,18 +203,20 @@ def _as_views_know(
     images_of: Callable[[int, CameraModel], Bytes],
     mapped: Callable[..., Any],
 ) -> list[CameraModel | SittingSubject | None]:
-    """Return the models with grounds that the views found together, of a subject that moves if they agree that it does.
+    """Return the models of a subject that moves where a camera says that it sits and the views together know better.
 
     Who comes towards a camera keeps its place there, and looks to that camera like one that sits. One that does sit
-    leaves ghosts in every view, which no other view confirms.
+    leaves ghosts in every view, which no other view confirms. Where no camera says so, each keeps its own ground: of
+    one who boxes on the spot the views say that floor is free which is never seen but in shade.
     """
+    if not any(isinstance(model, SittingSubject) for model in models):
+        return list(models)
     moving = [model.moving if isinstance(model, SittingSubject) else model for model in models]
     able = [model for model in moving if model is not None and not model.in_order]
     if len(able) < len(models):
         return list(models)
     mended = _mended_by_views(able, rig, images_of, mapped)
-    sits = any(isinstance(model, SittingSubject) for model in models)
-    return list(models) if sits and not _agree(mended, few, rig) else list(mended)
+    return list(mended) if _agree(mended, few, rig) else list(models)
 
 
 def _agree(models: Sequence[CameraModel], few: Sequence[Sequence[Bytes]], rig: Rig) -> bool:
