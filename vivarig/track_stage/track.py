@@ -258,7 +258,7 @@ def _followed_in(
     fits = tuple(fitted(row) for row in range(rows.first, rows.stop))
     return _Foray(
         Span(wide.first + rows.first, wide.first + rows.stop),
-        replace(course, fits=fits, first=first - rows.first),
+        replace(course, fits=fits, first=first - rows.first, lead=course.lead[rows.first : rows.stop]),
         Span(wide.first + taken.first, wide.first + taken.stop),
     )
 

@@ -80,7 +80,9 @@ def test_it_is_followed_until_both_agree(
 ) -> None:
     foray = followed(astray(tmp_path / "here.h5", wrong), frame, way)
     assert foray is not None and foray.taken == taken and foray.frames == frames
-    assert len(foray.course.fits) == len(frames) and foray.course.first == frame - frames.first
+    assert (
+        len(foray.course.fits) == len(foray.course.lead) == len(frames) and foray.course.first == frame - frames.first
+    )
     for row, fit in zip(range(frames.first, frames.stop), foray.course.fits, strict=True):
         assert fit is not None and np.array_equal(fit.pose.centres, truth()[row])
 
