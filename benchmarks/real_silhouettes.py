@@ -5,7 +5,9 @@
 The stranger recordings have true masks of every frame. On the mouse cylinder, which has no plate, models are learnt
 from the whole recording and stretches of 80 frames around the labelled ones are cut out, and single frames spread over
 all of it; hand-made masks are scored outside what they call unknown. The cage is scored by labelled points
-(`benchmarks.silhouettes`). ``--frames 4`` learns as ever and scores four frames of each recording, for a quick look.
+(`benchmarks.silhouettes`). ``--only compressed`` stores the strangers again as H.264 of constant rate factors 26, 31
+and 38, as laboratories do, and scores these. ``--frames 4`` learns as ever and scores four frames of each recording,
+for a quick look.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from scipy.stats import spearmanr
 from benchmarks.camera_checks import camera_checks
 from benchmarks.measuring.broken_masks import broken
 from benchmarks.measuring.memory_watch import watch_memory
+from benchmarks.measuring.recompressed import recompressed
 from benchmarks.silhouettes import cage_scores
 from calibration.cameras.rig import save_rig
 from capture.discs import disc
@@ -51,6 +54,8 @@ STRANGERS = (
     ("box4", "box", 1, True),
 )
 PARTS = (*(key for key, *_ in STRANGERS), "cylinder", "cage", "speed", "checks")
+#: Only where asked for: films and plates compressed again by these constant rate factors.
+COMPRESSED, FACTORS = "compressed", (26, 31, 38)
 STRETCH = 80
 #: Single frames spread over the mouse cylinder whose areas are looked at besides.
 SPREAD = 40
@@ -110,6 +115,28 @@ def stranger_scores(
         if sheet is not None:
             contact_sheet(recording if frames is None else recording.from_frame(starts[-1]), sheet)
     return np.concatenate(scores), rows
+
+
+def compressed_scores(data: Path, sheets: Path | None, frames: int | None) -> dict[str, float]:
+    """Return the mean IoU with true masks of the strangers stored again, and that of the worst camera."""
+    figures: dict[str, float] = {}
+    for factor in FACTORS:
+        with tempfile.TemporaryDirectory() as scratch:
+            again = Path(scratch)
+            for key, name, every, plates in STRANGERS:
+                folder = again / "stranger" / name
+                if key == "walk8":
+                    continue
+                if not folder.exists():
+                    recompressed(data / "stranger" / name, folder, factor, every)
+                sheet = None if sheets is None else sheets / f"{key}_crf{factor}.png"
+                scores, _ = stranger_scores(again, name, 1, plates, sheet, frames)
+                views = scores.mean(axis=0)
+                figures[f"{key}_crf{factor}_iou"] = float(scores.mean())
+                figures[f"{key}_crf{factor}_iou_worst_camera"] = float(views.min())
+                named = " ".join(f"{one:.3f}" for one in views)
+                print(f"{key}, crf {factor}: IoU {scores.mean():.3f} (views {named}; worst frame {scores.min():.3f})")
+    return figures
 
 
 def hand_mask(file: np.lib.npyio.NpzFile, kind: str, camera: str, frame: int, width: int) -> np.ndarray:
@@ -254,7 +281,7 @@ def speed_and_memory(data: Path) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    parser.add_argument("--only", nargs="+", choices=(*PARTS, COMPRESSED), default=list(PARTS), help="parts to measure")
     parser.add_argument("--frames", type=int, default=None, help="score so many frames of each recording only")
     parser.add_argument("--sheets", type=Path, default=None, help="folder for contact sheets")
     args = parser.parse_args()
@@ -272,6 +299,8 @@ def main() -> None:
         rows += spoilt
         views = " ".join(f"{one:.3f}" for one in scores.mean(axis=0))
         print(f"{key}: IoU {scores.mean():.3f} (views {views}; worst frame {scores.min():.3f})", flush=True)
+    if COMPRESSED in args.only:
+        figures.update(compressed_scores(data, args.sheets, args.frames))
     if "cylinder" in args.only:
         cylinder = cylinder_scores(data, args.sheets, args.frames)
         figures.update(cylinder.figures())

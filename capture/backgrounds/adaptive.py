@@ -54,6 +54,10 @@ class FollowedScene(Protocol):
         """Learn from the empty scene (H, W, C) as it is now, under the background's light."""
         ...
 
+    def noisier(self, times: float) -> None:
+        """Believe in so many times the noise from now on."""
+        ...
+
 
 class SurmisedScene:
     """The empty scene as it is now: seen where it is free, and behind the subject changed as it is around it.
@@ -118,6 +122,12 @@ class RunningMixture:
     def follow(self, scene: Singles) -> None:
         """Learn from the empty scene (H, W, C) as it is now, under the background's light."""
         self._learn(scene, self._rate)
+
+    def noisier(self, times: float) -> None:
+        """Believe in so many times the noise from now on."""
+        self._floor *= np.float32(times)
+        self._spreads *= np.float32(times)
+        self._variances *= np.float32(times) ** 2
 
     def _learn(self, scene: Singles, rate: np.float32) -> None:
         known = (self._weights, self._means, self._variances)
@@ -217,3 +227,7 @@ class NearestSamples:
         self._seen += 1
         if self._seen % self._interval == 0:
             self._samples[(self._seen // self._interval) % _SAMPLES] = scene
+
+    def noisier(self, times: float) -> None:
+        """Believe in so many times the noise from now on."""
+        self._spread *= np.float32(times)

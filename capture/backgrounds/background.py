@@ -55,6 +55,8 @@ MOST_SPREAD = 4.0
 _STEADY = 0.004
 #: Pixels that the light of an image is measured on, about, and where a background is learnt from it.
 _LIGHT_PX, _LEARNT_PX = 5_000, 12_000
+#: Every so many-th pixel says how noisy a background usually is.
+_USUAL_STEP = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,12 @@ class Background:
     def size(self) -> tuple[int, int]:
         """(width, height) px."""
         return self.centre.shape[1], self.centre.shape[0]
+
+    def noisier(self, times: float) -> Background:
+        """Return it with so many times its usual noise. What is unsure beyond that, as ground never seen, stays so."""
+        usual = np.median(self.spread[::_USUAL_STEP, ::_USUAL_STEP], axis=(0, 1))
+        more = np.float32(times * times - 1.0) * np.square(usual)
+        return Background(self.centre, np.sqrt(np.square(self.spread) + more))
 
 
 def three_axes(image: Bytes) -> Bytes:

@@ -47,6 +47,7 @@ class PlateModel:
         shadow_floor: darkest brightness ratio that is still taken for a shadow; 1 switches suppression off.
         highlight: brightest ratio that is still taken for a reflection of light.
         hue_limit: how far from the background's hue a shadow may be, standard deviations.
+        noise_times: how many times its noise the spread is beside what moves (`capture.silhouettes.noise_beside`).
     """
 
     background: Background
@@ -55,6 +56,7 @@ class PlateModel:
     hue_limit: float = HUE_LIMIT
     states: tuple[Background, ...] = ()
     rank: int = 1
+    noise_times: float = 1.0
 
     @cached_property
     def smooth(self) -> Singles:
@@ -90,6 +92,11 @@ class PlateModel:
         if self.states:
             return nearest_look(frame, (self.background, *self.states), gain, rule, self.rank)
         return Evidence.of(frame, self.background, gain, rule)
+
+    def noisier(self, times: float) -> PlateModel:
+        """Return the model with so many times its usual noise."""
+        looks = [look.noisier(times) for look in (self.background, *self.states)]
+        return replace(self, background=looks[0], states=tuple(looks[1:]), noise_times=times * self.noise_times)
 
     def as_seen(self, known: Evidence) -> PlateModel:
         """Return the model with the one look that the background has in an image of known evidence."""
@@ -137,7 +144,14 @@ class FollowingModel:
         self._surmised = SurmisedScene(scene.states[0].centre)
         self.shadow_floor = shadow_floor
         self.hue_limit = HUE_LIMIT
+        self.noise_times = 1.0
         self.filmed = filmed
+
+    def believe(self, noise_times: float, hue_limit: float) -> None:
+        """Go on with so many times the noise, and a limit to how far shade strays from the hue of the ground."""
+        self._scene.noisier(noise_times)
+        self.noise_times *= noise_times
+        self.hue_limit = hue_limit
 
     def now(self) -> PlateModel:
         """Return the difference from the background as it is now."""

@@ -246,10 +246,12 @@ class SittingSubject:
     Attributes:
         place: where it moves a little.
         grey: whether images are read in grey.
+        moving: the model of it if it moves after all, as other cameras may see.
     """
 
     place: Surroundings
     grey: bool
+    moving: CameraModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +291,7 @@ def camera_model(footage: Footage, options: ModelOptions, samples: Bytes) -> Cam
     grey = is_grey(samples[0])
     if grey and samples.shape[3] == 3:
         samples = np.ascontiguousarray(samples[:, :, :, :1])
-    model = _evidence_model(name, footage, options, samples, grey)
-    if isinstance(model, SittingSubject):
-        return model
+    model, place = _evidence_model(name, footage, options, samples, grey)
     made = CameraModel(name, model, options.cleaning, grey)
     if isinstance(model, PlateModel):
         some = _some(samples)
@@ -300,7 +300,7 @@ def camera_model(footage: Footage, options: ModelOptions, samples: Bytes) -> Cam
         still = still_parts(masks, moves)
         if still.any():
             made = replace(made, still=still)
-    return made
+    return made if place is None else SittingSubject(place, grey, made)
 
 
 def _some(samples: Bytes) -> list[Bytes]:
@@ -340,34 +340,35 @@ def _floor(options: ModelOptions, grey: bool) -> float:
 
 def _evidence_model(
     name: str, footage: Footage, options: ModelOptions, samples: Bytes, grey: bool
-) -> EvidenceModel | SittingSubject:
+) -> tuple[EvidenceModel, Surroundings | None]:
+    """Return a camera's model, and where its subject sits if that would be learnt better by its looks."""
     floor = _floor(options, grey)
     if name == "chroma":
-        return key_colour(samples, floor)
+        return key_colour(samples, floor), None
     if name in ("backlight", "bright"):
-        return ThresholdModel(dark=name == "backlight")
+        return ThresholdModel(dark=name == "backlight"), None
     samples = steadied(samples)
     noise = noise_over(samples)
     if name == "plate" and footage.background is not None:
         plate = background_of(_empty_scene(footage, grey), noise, most_spread=MOST_SPREAD)
-        return PlateModel(plate, shadow_floor=floor)
+        return PlateModel(plate, shadow_floor=floor), None
     if name == "mixture" and footage.background is not None:
         first, *others = fit_mixture(list(_empty_scene(footage, grey)), noise)
-        return PlateModel(first, shadow_floor=floor, states=tuple(others))
+        return PlateModel(first, shadow_floor=floor, states=tuple(others)), None
     if name == "moving":
         place = _sitting_place(options, samples, grey, noise)
         ground = uncovered_ground(samples, noise, floor)
         found = PlateModel(ground.background, shadow_floor=floor)
         if place is not None and not _stands_out(found, ~ground.seen, _some(samples), options.cleaning):
-            return SittingSubject(place, grey)
-        return found
+            return found, place
+        return found, None
     if footage.background is not None:
         empty = list(_empty_scene(footage, grey))
     else:
         centre = uncovered_ground(samples, noise, floor).background.centre
         empty = [np.clip(np.rint(centre), 0, 255).astype(np.uint8)]
     scene = RunningMixture(empty, noise) if name == "mog2" else NearestSamples(empty, noise)
-    return FollowingModel(scene, shadow_floor=floor, filmed=footage.background is not None)
+    return FollowingModel(scene, shadow_floor=floor, filmed=footage.background is not None), None
 
 
 def _empty_scene(footage: Footage, grey: bool) -> Bytes:

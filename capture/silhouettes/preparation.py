@@ -8,24 +8,33 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from calibration.cameras.rig import Rig
 from calibration.foundation.arrays import Bytes
 from calibration.foundation.errors import InputError
 from calibration.foundation.once import once
-from capture.backgrounds.background import fitting_frames, spread_frames_beside
+from capture.backgrounds.background import fitting_frames, noise_over, spread_frames, spread_frames_beside, steadied
 from capture.backgrounds.belt_scene import BeltScene, BeltView, find_belt_scene
 from capture.recordings.recording import Footage
 from capture.recordings.seen_frames import SeenFrames
+from capture.silhouettes.difference import PlateModel
 from capture.silhouettes.models import CameraModel, ModelOptions, SittingModel, SittingSubject, camera_model
 from capture.silhouettes.shade import learn_shade
 from capture.silhouettes.sitting import learn_sitting
 from capture.silhouettes.views.confirmation import Floor
+from capture.silhouettes.views.free_ground import free_of_subject, mended_ground
+from capture.silhouettes.views.ray_agreement import ray_agreement
 
 __all__ = ["Prepared", "Source", "learn_camera", "prepare_models"]
 
 #: Frames spread over the recording from which models are learnt, and on how many of them the views are compared.
 _SAMPLES = 48
+_ROUNDS = 2
+#: Silhouettes that agree as well as this, on the mean, are of one body: no camera's ground holds much of it.
+_ONE_BODY = 0.95
 _TUNED = 6
 _LARGE_BYTES = 100_000_000
 
@@ -175,6 +184,9 @@ def prepare_models(
         if on_progress is not None:
             on_progress(len(made), len(sources))
     models, few, belts = [one.model for one in made], [one.few for one in made], [one.belt for one in made]
+    if rig is not None and len(rig) >= 3 and not any(belts):
+        images_of = partial(_spread_images, sources, start, last)
+        models = _as_views_know(models, few, rig, images_of, map if large else pool.map)
     if any(isinstance(model, SittingSubject) for model in models):
         return Prepared(_learnt(models, few, rig), None, tuple(belts))
     ready = [model for model in models if isinstance(model, CameraModel)]
@@ -182,6 +194,79 @@ def prepare_models(
         return Prepared([one if isinstance(one, CameraModel) else None for one in models], None, tuple(belts))
     learnt, floor = learn_shade(ready, few, rig, pool)
     return Prepared(list(learnt), floor, tuple(belts))
+
+
+def _as_views_know(
+    models: Sequence[CameraModel | SittingSubject | None],
+    few: Sequence[Sequence[Bytes]],
+    rig: Rig,
+    images_of: Callable[[int, CameraModel], Bytes],
+    mapped: Callable[..., Any],
+) -> list[CameraModel | SittingSubject | None]:
+    """Return the models of a subject that moves where a camera says that it sits and the views together know better.
+
+    Who comes towards a camera keeps its place there, and looks to that camera like one that sits. One that does sit
+    leaves ghosts in every view, which no other view confirms. Where no camera says so, each keeps its own ground: of
+    one who boxes on the spot the views say that floor is free which is never seen but in shade.
+    """
+    if not any(isinstance(model, SittingSubject) for model in models):
+        return list(models)
+    moving = [model.moving if isinstance(model, SittingSubject) else model for model in models]
+    able = [model for model in moving if model is not None and not model.in_order]
+    if len(able) < len(models):
+        return list(models)
+    mended = _mended_by_views(able, rig, images_of, mapped)
+    return list(mended) if _agree(mended, few, rig) else list(models)
+
+
+def _agree(models: Sequence[CameraModel], few: Sequence[Sequence[Bytes]], rig: Rig) -> bool:
+    """Return whether the silhouettes that models find in a few images of all cameras are those of one body."""
+    cut = [[model.silhouette(image) for image in images] for model, images in zip(models, few, strict=True)]
+    found = np.array([ray_agreement(masks, rig) for masks in zip(*cut, strict=False)])
+    return bool(np.isfinite(found).any() and np.nanmean(found) >= _ONE_BODY)
+
+
+def _spread_images(sources: Sequence[Source], start: int, last: int, camera: int, model: CameraModel) -> Bytes:
+    """Return images (n, H, W, C) of a camera spread over the recording as its model takes them, under one light."""
+    source, first = sources[camera], _first(sources, start)
+    video, begin, end = source.footage.source, first + source.offset, last + source.offset
+    return steadied(spread_frames(video, _most(sources), start=begin, stop=end, gray=model.grey))
+
+
+def _mended_by_views(
+    models: Sequence[CameraModel], rig: Rig, images_of: Callable[[int, CameraModel], Bytes], mapped: Callable[..., Any]
+) -> list[CameraModel]:
+    """Return the models with grounds mended, that were found in the recording itself, where the views know better.
+
+    Images are read again for each step: those of all cameras at a time would be the largest thing held.
+    """
+    found = [model.name == "moving" and isinstance(model.model, PlateModel) for model in models]
+    if not any(found):
+        return list(models)
+
+    def cut(camera: int, model: CameraModel) -> list[Bytes]:
+        images = _as_streamed(images_of(camera, model), model)
+        return [np.packbits(model.silhouette(image), axis=1) for image in images]
+
+    def mend(camera: int, model: CameraModel, free: Sequence[Bytes]) -> CameraModel:
+        if not found[camera] or not isinstance(model.model, PlateModel):
+            return model
+        images, plate = images_of(camera, model), model.model
+        shows = np.unpackbits(np.stack(free), axis=2, count=images.shape[2]).view(np.bool_)
+        ground = mended_ground(plate.background, images[: len(shows)], shows, noise_over(images))
+        return replace(model, model=replace(plate, background=ground))
+
+    def free_in(views: Sequence[Bytes]) -> list[Bytes]:
+        sizes = [camera.size[0] for camera in rig]
+        masks = [np.unpackbits(one, axis=1, count=n).view(np.bool_) for one, n in zip(views, sizes, strict=True)]
+        return [np.packbits(one, axis=1) for one in free_of_subject(masks, rig)]
+
+    known = list(models)
+    for _ in range(_ROUNDS):
+        masks = list(mapped(cut, range(len(known)), known))
+        free = list(mapped(free_in, zip(*masks, strict=False)))
+        known = list(mapped(mend, range(len(known)), known, zip(*free, strict=True)))
+    return known
 
 
 def _as_streamed(images: Bytes, model: CameraModel | SittingSubject) -> list[Bytes]:

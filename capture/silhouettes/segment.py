@@ -365,7 +365,9 @@ def _parameters(
             continue
         cameras[name] = {"model": model.name, **asdict(model.cleaning)}
         if isinstance(model.model, PlateModel):
-            cameras[name] |= {"shadow_floor": model.model.shadow_floor, "hue_limit": model.model.hue_limit}
+            plate = model.model
+            cameras[name] |= {"shadow_floor": plate.shadow_floor, "hue_limit": plate.hue_limit}
+            cameras[name]["noise_times"] = plate.noise_times
     parameters = {
         "model": options.model,
         "repair": options.repair,

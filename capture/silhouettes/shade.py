@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from capture.hull.bounds import Box
 from capture.hull.implicit import implicit_hull
 from capture.silhouettes.difference import FollowingModel, PlateModel
 from capture.silhouettes.models import CameraModel
+from capture.silhouettes.noise_beside import NearGround, believed_noise, beside, hue_beside, noise_beside
 from capture.silhouettes.views.confirmation import SLACK, Floor, confirmed
 from capture.silhouettes.views.floor_texture import pixel_at, textured_height
 
@@ -51,7 +52,8 @@ def learn_shade(
     models: Sequence[CameraModel], samples: Sequence[Sequence[Bytes]], rig: Rig | None, pool: Executor
 ) -> tuple[list[CameraModel], Floor | None]:
     """Return the models with hue limits learnt from images of the same frames per camera, and the floor if it shows."""
-    learnt, floor = [_as_it_begins(model) for model in models], None
+    begun, floor = [_as_it_begins(model) for model in models], None
+    learnt = begun
     scenes = _empty_scenes(learnt)
     marks: list[float | None] = []
     for _ in range(_ROUNDS):
@@ -61,7 +63,10 @@ def learn_shade(
             floor = floor_of(frames, rig, scenes, marks)
             seen = list(pool.map(confirmed, frames, [rig] * len(frames), [floor] * len(frames)))
             masks = [list(views) for views in zip(*seen, strict=True)]
-        learnt = list(pool.map(_with_limit, learnt, samples, masks))
+        # Always of the models as they were: what they learnt of noise and hue is not to build upon itself.
+        told = list(pool.map(_Told.by, begun, samples, masks))
+        times = believed_noise([1.0 if one is None else one.noise for one in told])
+        learnt = [_believing(*each) for each in zip(begun, told, times, strict=True)]
     return [_going_on(model, limited) for model, limited in zip(models, learnt, strict=True)], floor
 
 
@@ -71,9 +76,9 @@ def _as_it_begins(model: CameraModel) -> CameraModel:
 
 
 def _going_on(model: CameraModel, limited: CameraModel) -> CameraModel:
-    """Return the model with its hue limit learnt; one that follows its scene goes on with the limit."""
+    """Return the model with noise and hue limit learnt; one that follows its scene goes on with these."""
     if isinstance(model.model, FollowingModel) and isinstance(limited.model, PlateModel):
-        model.model.hue_limit = limited.model.hue_limit
+        model.model.believe(limited.model.noise_times, limited.model.hue_limit)
         return model
     return limited
 
@@ -82,23 +87,60 @@ def _silhouettes(model: CameraModel, images: Sequence[Bytes]) -> list[Bools]:
     return [model.silhouette(image) for image in images]
 
 
-def _with_limit(model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> CameraModel:
-    """Return the model with the hue limit of the shade outside silhouettes (H, W) of images."""
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What images with silhouettes tell of a camera.
+
+    Attributes:
+        noise: how many times its noise it has beside what moves.
+        ground: within how many sigma most of the ground there keeps its hue.
+        shade: how far the hue of shade strays, sigma; 0: none was seen.
+    """
+
+    noise: float
+    ground: float
+    shade: float
+
+    @classmethod
+    def by(cls, model: CameraModel, images: Sequence[Bytes], masks: Sequence[Bools]) -> _Told | None:
+        """Measure it around silhouettes (H, W) of images; None for models that know no background."""
+        plate = model.model
+        if not isinstance(plate, PlateModel):
+            return None
+        hues: list[Singles] = []
+        grounds: list[NearGround] = []
+        for image, mask in zip(images, masks, strict=False):
+            step = max(1, round(max(mask.shape) / _LOOKED_AT))
+            measures = away, ratio, hue = plate.shade_measures(image, step)
+            clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
+            darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
+            hues.append(hue[darker & clear[::step, ::step]])
+            grounds.append(NearGround.of(measures, beside(mask, model.still), step))
+        shade = np.concatenate(hues)
+        strays = float(np.quantile(shade, _SHARE)) if len(shade) >= _PIXELS else 0.0
+        # In grey a codec's noise counts as shade as it is; to believe in more of it only loses limbs.
+        grey = plate.background.centre.shape[2] == 1 and plate.shadow_floor < 1.0
+        noise = 1.0 if grey else noise_beside(grounds, model.cleaning.low)
+        return cls(noise, hue_beside(grounds), strays)
+
+
+def _believing(model: CameraModel, told: _Told | None, times: float) -> CameraModel:
+    """Return a model with so many times its noise, and with the hue limit of its shade."""
     plate = model.model
-    if not isinstance(plate, PlateModel) or plate.background.centre.shape[2] == 1 or plate.shadow_floor >= 1.0:
+    if told is None or not isinstance(plate, PlateModel):
         return model
-    found: list[Singles] = []
-    for image, mask in zip(images, masks, strict=False):
-        step = max(1, round(max(mask.shape) / _LOOKED_AT))
-        away, ratio, hue = plate.shade_measures(image, step)
-        clear = ~grown(mask, max(3, round(_CLEAR * max(mask.shape))))
-        darker = (ratio > plate.shadow_floor) & (ratio < _LIGHTEST) & (away > model.cleaning.low)
-        found.append(hue[darker & clear[::step, ::step]])
-    values = np.concatenate(found)
-    if len(values) < _PIXELS:
-        return model
-    limit = float(np.clip(_TIMES * np.quantile(values, _SHARE), _LEAST_LIMIT, _MOST_LIMIT))
-    return replace(model, model=replace(plate, hue_limit=limit))
+    if plate.background.centre.shape[2] > 1 and plate.shadow_floor < 1.0:
+        plate = replace(plate, hue_limit=_hue_limit(told, times))
+    return replace(model, model=plate.noisier(times))
+
+
+def _hue_limit(told: _Told, times: float) -> float:
+    """Return how far the hue of shade may stray where the noise is believed to be so many times what it was.
+
+    Ground that keeps its hue better than it keeps its light needs less room for it.
+    """
+    least = float(np.clip(_TIMES * told.ground, _LEAST_LIMIT, _LEAST_LIMIT * times))
+    return float(np.clip(_TIMES * told.shade, least, _MOST_LIMIT)) / times
 
 
 def _empty_scenes(models: Sequence[CameraModel]) -> list[Singles]:

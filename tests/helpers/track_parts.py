@@ -37,7 +37,6 @@ def part(
             ("body", "ball"),
             ("rate_hz", 10.0),
             ("start_frame", 1),
-            ("lead", lead),
         ):
             file.attrs[key] = value
         file["quad_names"] = text_array(list("abc"))
@@ -57,6 +56,7 @@ def part(
         file["overlap"] = np.full((count, VIEWS), overlap)
         file["agreement"] = np.full(count, overlap)
         file["departure"] = np.ones(count)
+        file["lead"] = np.full(count, lead)
         file["trust"], file["reason"] = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
         file.create_dataset("vertices", data=np.full((count, 5, 3), shift, np.float32), chunks=(1, 5, 3))
     return path

@@ -4,11 +4,15 @@ A heading turned round or a head on its side explains one frame almost as well a
 tells. So the rival is followed both ways until it meets the poses known, or has been worse for a while; of what it went
 through, the stretch with the greatest gain in score takes their place. Where the poses known jump from one frame to the
 next, one side of the jump is wrong (arms that changed sides, say, and came back): each side is followed into the other.
+
+How sure a hypothesis is follows from the same: a rival that comes back to the known poses on both sides is none of
+theirs beyond, and leaves a doubt in the frames between alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -17,8 +21,9 @@ from calibration.foundation.arrays import Floats
 from tracking.fitting.solver import FrameFit, FrameSolver
 from tracking.observations.contours import Observation
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.trust import AMBIGUOUS, DIFFERS
 
-__all__ = ["Foray", "follow_across_jumps", "follow_rival", "stays_better"]
+__all__ = ["Contest", "Foray", "follow_across_jumps", "follow_rival", "stays_better"]
 
 MET = 15.0
 """A rival whose quads lie this near to the known ones has met them, thousandths of the size."""
@@ -35,6 +40,20 @@ JUMP = 60.0
 """Change of a quad's displacement from one frame to the next that is a jump, thousandths of the size."""
 
 
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """What became of a rival that was followed beside the known poses.
+
+    Attributes:
+        gain: mean gain in score over the frames that it went through, negative where it lost.
+        lead: (T,) by how much what was kept of the two beat the other, in the mean of the frames in which it was kept;
+            1 where they are the same hypothesis, most of the body being where the other has it.
+    """
+
+    gain: float
+    lead: Floats
+
+
 def follow_rival(
     solver: FrameSolver,
     observe: Callable[[int], Observation],
@@ -43,7 +62,8 @@ def follow_rival(
     rival: FrameFit,
     *,
     debt: float = DEBT,
-) -> float:
+    until_told: bool = False,
+) -> Contest:
     """Follow another hypothesis from a frame and put it in the place of what is worse.
 
     Args:
@@ -53,25 +73,47 @@ def follow_rival(
         frame: where the rival was found.
         rival: its fit there.
         debt: score that it may owe until it is given up.
-
-    Returns:
-        Mean gain in score over the frames that it went through, negative where it lost.
+        until_told: how sure the known poses are is asked, too: while most of the body is elsewhere, it is not given up
+            before it has lost by as much as tells it from them.
     """
     known = fits[frame]
     assert known is not None
-    gains = [rival.score - known.score]
-    ways = []
-    for way in (1, -1):
-        path = _followed(solver, observe, fits, frame, rival, way, debt)
-        gains += [gain for _, _, gain in path]
-        ways.append(path)
-    total = gains[0] + sum(_best_prefix([gain for _, _, gain in path])[1] for path in ways)
-    if total > 0:
+    gain = rival.score - known.score
+    paths = [_followed(solver, observe, fits, frame, rival, way, debt, until_told) for way in (1, -1)]
+    better = [_best_prefix(path.gains) for path in paths]
+    taken = gain + sum(sums for _, sums in better) > 0
+    lead = np.ones(len(fits))
+    if any(path.reach > 0 for path in paths) or _is_rival(rival, known, solver):
+        _lower(lead, frame, gain, paths, [count for count, _ in better] if taken else None)
+    if taken:
         fits[frame] = rival
-        for path in ways:
-            for index, fit, _ in path[: _best_prefix([gain for _, _, gain in path])[0]]:
+        for path, (count, _) in zip(paths, better, strict=True):
+            for index, fit in path.steps[:count]:
                 fits[index] = fit
-    return float(np.mean(gains))
+    return Contest(float(np.mean([gain, *paths[0].gains, *paths[1].gains])), lead)
+
+
+def _lower(lead: Floats, frame: int, gain: float, paths: Sequence[_Path], taken: Sequence[int] | None) -> None:
+    """Lower the lead (T,) around the frame of a rival to what was kept of the two had over the other.
+
+    ``taken``: how many of its frames are taken each way, and its own; None where nothing is.
+    """
+    onwards, back = paths
+    if taken is None:
+        lead[frame - back.reach : frame + onwards.reach + 1] = abs(np.mean([gain, *onwards.gains, *back.gains]))
+        return
+    won = abs(float(np.mean([gain, *onwards.gains[: taken[0]], *back.gains[: taken[1]]])))
+    lead[frame - taken[1] : frame + taken[0] + 1] = won
+    for path, count, way in zip(paths, taken, (1, -1), strict=True):
+        lost = path.gains[count:]
+        for step in range(count + 1, path.reach + 1):
+            lead[frame + way * step] = abs(np.mean(lost)) if lost else won
+
+
+def _is_rival(one: FrameFit, other: FrameFit, solver: FrameSolver) -> bool:
+    """Whether a fit has the middle one of the quads elsewhere than another: tail and feet alone may be anywhere."""
+    away = np.linalg.norm(one.pose.centres - other.pose.centres, axis=1)
+    return float(np.median(away)) > DIFFERS * solver.unit
 
 
 def follow_across_jumps(
@@ -171,6 +213,21 @@ class Foray:
         return _best_prefix(self._gains)[0]
 
 
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Where a rival went, one way.
+
+    Attributes:
+        steps: frame and fit, one after the other. gains: in score, of each.
+        reach: how many frames on it was still another hypothesis; to the end of the sequence where it did not come
+            back to the known poses.
+    """
+
+    steps: list[tuple[int, FrameFit]]
+    gains: list[float]
+    reach: int
+
+
 def _followed(
     solver: FrameSolver,
     observe: Callable[[int], Observation],
@@ -179,26 +236,39 @@ def _followed(
     rival: FrameFit,
     way: int,
     debt: float,
-) -> list[tuple[int, FrameFit, float]]:
-    """Follow one way; returns frame, fit and gain in score of each frame."""
-    path: list[tuple[int, FrameFit, float]] = []
+    until_told: bool,
+) -> _Path:
+    """Follow a rival one way, until it meets the known poses, or is given up."""
+    steps: list[tuple[int, FrameFit]] = []
+    gains: list[float] = []
     current, start = rival, fits[frame]
-    owed = 0.0 if start is None else max(start.score - rival.score, 0.0)
-    index = frame + way
-    while 0 <= index < len(fits) and owed <= debt:
+    assert start is not None
+    gain = rival.score - start.score
+    owed, reach, apart = max(-gain, 0.0), 0, _is_rival(rival, start, solver)
+    index, met = frame + way, False
+    while 0 <= index < len(fits):
         known = fits[index]
-        if known is None:
+        lost = owed > debt or (len(gains) >= PATIENCE and np.mean(gains[-PATIENCE:]) < 0)
+        if known is None or (lost and not (until_told and apart and not _told([gain, *gains]))):
             break
         current = solver.fit(observe(index), current.pose, current.latent, latent_steps=False, warm=True)
         if current.pose.distance(known.pose) < MET * solver.unit:
+            met = True
             break
-        gain = current.score - known.score
-        path.append((index, current, gain))
-        owed = max(owed - gain, 0.0)
-        if len(path) >= PATIENCE and np.mean([gain for _, _, gain in path[-PATIENCE:]]) < 0:
-            break
+        steps.append((index, current))
+        gains.append(current.score - known.score)
+        owed = max(owed - gains[-1], 0.0)
+        apart = _is_rival(current, known, solver)
+        reach = len(steps) if apart else reach
         index += way
-    return path
+    if apart and not met:
+        reach = len(fits) - 1 - frame if way > 0 else frame
+    return _Path(steps, gains, reach)
+
+
+def _told(gains: list[float]) -> bool:
+    """Whether a rival has lost clearly, in the mean of the frames since it was best."""
+    return float(np.mean(gains[_best_prefix(gains)[0] :] or [0.0])) <= -AMBIGUOUS
 
 
 def _best_prefix(gains: list[float]) -> tuple[int, float]:

@@ -23,13 +23,13 @@ class Course:
     Attributes:
         fits: one a frame, None where fewer than two cameras see anything.
         first: frame it started at.
-        lead: by how much the start beat what is clearly different; 1 where it was given.
+        lead: (T,) by how much what is followed beat what is clearly different; 1 where nothing was.
         rival: another fit of that frame that is hardly worse.
     """
 
     fits: tuple[FrameFit | None, ...]
     first: int
-    lead: float
+    lead: Floats
     rival: FrameFit | None = None
 
 
@@ -43,7 +43,7 @@ class Track:
         variance: (T,) of the prior. departure: (T,) from the prior, in its sigmas.
         hessian: per frame (6 Q, 6 Q) curvature, or None.
         trust, reason: (T,) codes of `tracking.sequence.trust`.
-        start: frame where tracking started. lead: by how much the start beat its best rival.
+        start: frame where tracking started. lead: (T,) by how much the hypothesis that a frame follows beat its rivals.
         point_status: (T, C, P) `MarkStatus` of the marks of 2D points, None where there are none.
     """
 
@@ -62,7 +62,7 @@ class Track:
     limb_trust: Ints
     limb_reason: Ints
     start: int
-    lead: float
+    lead: Floats
     fits: tuple[FrameFit | None, ...]
     point_status: Ints | None = None
 
@@ -90,6 +90,7 @@ class Track:
             limb_trust=pad(self.limb_trust, int(Trust.LOST)),
             limb_reason=pad(self.limb_reason, int(Reason.NOT_TRACKED)),
             start=self.start + first,
+            lead=pad(self.lead, np.nan),
             fits=(None,) * first + self.fits + (None,) * after,
             point_status=None if self.point_status is None else pad(self.point_status, 0),
         )

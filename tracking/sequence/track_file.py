@@ -2,10 +2,10 @@
 
 Per frame: ``rotations`` (T, Q, 3, 3), ``centres`` (T, Q, 3), ``latent`` (T, d), ``vertices`` (T, V, 3) float32,
 ``markers`` (T, M, 3), ``marker_sigma`` (T, M), ``cage_joints`` (T, J, 3), ``overlap`` (T, C), ``agreement``,
-``residual``, ``variance``, ``departure``, ``trust`` and ``reason`` (T); of the limbs ``limb_trust`` and ``limb_reason``
-(T, L), ``limb_sigma`` (T, L) what doubt adds to the sigma of its points, and what the verdicts rest on (``limb_bad``,
-``limb_residual``, ``limb_lead`` and so on, see `LimbRecord`); where the recording has 2D points, ``point_status``
-(T, C, P) what became of each mark. Once: what `TrackHeader` holds.
+``residual``, ``variance``, ``departure``, ``lead`` (over rivals), ``trust`` and ``reason`` (T); of the limbs
+``limb_trust`` and ``limb_reason`` (T, L), ``limb_sigma`` (T, L) what doubt adds to the sigma of its points, and what
+the verdicts rest on (``limb_bad``, ``limb_residual``, ``limb_lead`` and so on, see `LimbRecord`); where the recording
+has 2D points, ``point_status`` (T, C, P) what became of each mark. Once: what `TrackHeader` holds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ class TrackHeader:
         subject, body: names of the subject and of the built-in body behind it.
         rate_hz: frames per second.
         start_frame: frame that tracking began with.
-        lead: by how much its start was better than the next one.
         quad_names, marker_names, cage_joint_names: (Q,), (M,), (J,).
         reasons: words of the reason codes.
         faces: (F, 3) of the template.
@@ -63,7 +62,6 @@ class TrackHeader:
     body: str
     rate_hz: float
     start_frame: int
-    lead: float
     quad_names: tuple[str, ...]
     marker_names: tuple[str, ...]
     cage_joint_names: tuple[str, ...]
@@ -90,6 +88,7 @@ class TrackRows:
     residual: Floats
     variance: Floats
     departure: Floats
+    lead: Floats
     trust: Ints
     reason: Ints
     limb_trust: Ints
@@ -131,11 +130,6 @@ class TrackFile:
     def start_frame(self) -> int:
         """The frame that tracking began with."""
         return int(self._file.attrs["start_frame"])
-
-    @property
-    def lead(self) -> float:
-        """By how much the start was better than the next one."""
-        return float(self._file.attrs["lead"])
 
     @property
     def cameras(self) -> int:
@@ -217,6 +211,12 @@ class TrackFile:
     def departure(self, frames: Frames = _ALL) -> Floats:
         """Return how far from the prior (n,) each frame is."""
         return np.asarray(self._file["departure"][frames])
+
+    def lead(self, frames: Frames = _ALL) -> Floats:
+        """Return by how much what each frame follows (n,) beat its rivals."""
+        if "lead" not in self._file:  # earlier versions had one for all frames
+            return np.full(len(self), float(self._file.attrs.get("lead", 1.0)))[frames]
+        return self._given("lead", frames)
 
     def vertices(self, frames: Frames) -> Floats:
         """Return the template's vertices (n, V, 3), mm."""
@@ -323,7 +323,7 @@ def save_track(
     """Write a track; ``surfaces`` gives the vertices (V, 3) of those frames that were tracked."""
     frames, vertices = len(rows.trust), header.vertices
     with create_results(path, stage=_STAGE, parameters=parameters) as file:
-        for key in (*_FACTS, "start_frame", "lead"):
+        for key in (*_FACTS, "start_frame"):
             file.attrs[key] = getattr(header, key)
         for name in _NAMES:
             if name != "point_names" or header.point_names:
@@ -341,7 +341,7 @@ def save_track(
 
 def _columns(rows: TrackRows) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the datasets of all frames, in the types in which they are stored."""
-    for name in ("rotations", "centres", "latent", "overlap", "agreement", "residual", "variance", "departure"):
+    for name in ("rotations", "centres", "latent", "overlap", "agreement", "residual", "variance", "departure", "lead"):
         yield name, getattr(rows, name)
     for name in ("trust", "reason", "limb_trust", "limb_reason"):
         yield name, getattr(rows, name).astype(np.uint8)
@@ -362,12 +362,10 @@ def joined_track(
     *,
     start_frame: int,
     parameters: Mapping[str, Any],
-    lead: float | None = None,
 ) -> Iterator[TrackFile]:
     """Yield a track of ``frames`` frames that is put together from parts, to be judged; then it takes its place.
 
-    ``parts``: each file, its rows, and where they go, in order. Frames that no part holds stay untracked. ``lead`` is
-    that of its start, None where it has several.
+    ``parts``: each file, its rows, and where they go, in order. Frames that no part holds stay untracked.
     """
     with (
         open_results(parts[0][0], stage=_STAGE) as example,
@@ -376,8 +374,6 @@ def joined_track(
         for key in _FACTS:
             file.attrs[key] = example.attrs[key]
         file.attrs["start_frame"] = start_frame
-        if lead is not None:
-            file.attrs["lead"] = lead
         for name in (name for name in (*_NAMES, *_TABLES) if name in example):
             file.create_dataset(name, data=example[name][()], track_times=False)
         rows_of = [name for name in example if name not in file]

@@ -21,7 +21,7 @@ from calibration.foundation.errors import InputError
 from tracking.quads.oriented_quads import QuadPose
 from tracking.sequence.limb_trust import frames_with_limbs, judge_limbs, limits_of
 from tracking.sequence.track_file import TrackFile, joined_track, open_track
-from tracking.sequence.trust import DIFFERS, Reason, Starts, Trust, judge_track, loosely_clothed
+from tracking.sequence.trust import DIFFERS, Reason, Seams, Trust, judge_track, loosely_clothed
 
 __all__ = ["SEAM_TOLERANCE", "Seam", "TrackPart", "compare", "join_tracks", "mean_agreement", "pose_at"]
 
@@ -146,14 +146,11 @@ def join_tracks(
     with joined_track(path, taken, frames, start_frame=start_frame, parameters=parameters) as file:
         overlap = file.overlap()
         assert overlap is not None
-        leads, starts = _starts(parts, seams, unit)
-        lead = np.zeros(frames)
-        for part, own in zip(parts, leads, strict=True):
-            lead[part.first : part.stop] = own
+        linked = np.array([seam.most < DIFFERS * unit for seam in seams], np.bool_)
         limits = limits_of(file.limb_names)
         trust, reason = judge_track(
-            overlap, file.departure(), file.stored_centres, lead,
-            unit=unit, poor=limits.poor, fall=limits.fall, starts=starts,
+            overlap, file.departure(), file.stored_centres, file.lead(), unit=unit, poor=limits.poor, fall=limits.fall,
+            seams=Seams(np.array([part.first for part in parts[1:]], np.int64), linked),
         )  # fmt: skip
         for (left, right), seam in zip(itertools.pairwise(parts), seams, strict=True):
             if seam.distance > SEAM_TOLERANCE * unit:
@@ -184,16 +181,3 @@ def _with_limbs(file: TrackFile, trust: Ints, reason: Ints, unit: float, clothed
         judged.append(frames_with_limbs(trust[rows], reason[rows], limb_trust, limb_reason, names))
         file.judge_limbs(rows, limb_trust, limb_reason)
     return np.concatenate([one[0] for one in judged]), np.concatenate([one[1] for one in judged])
-
-
-def _starts(parts: Sequence[TrackPart], seams: Sequence[Seam], unit: float) -> tuple[Floats, Starts]:
-    """Return (P,) how sure the start of each part is by itself, and what they say for each other."""
-    leads, frames = np.zeros(len(parts)), np.array([part.first for part in parts])
-    for index, part in enumerate(parts):
-        if part.path is not None:
-            with open_track(part.path, look=False) as file:
-                leads[index] = file.lead
-                # A part may start in a frame over its ends, which is its neighbour's.
-                frames[index] = np.clip(part.start + file.start_frame, part.first, part.stop - 1)
-    linked = np.array([seam.most < DIFFERS * unit for seam in seams], np.bool_)
-    return leads, Starts(frames, leads, np.array([part.first for part in parts[1:]], np.int64), linked)

@@ -49,7 +49,6 @@ def write_track(
         body=subject.body,
         rate_hz=rate_hz,
         start_frame=track.start,
-        lead=track.lead,
         quad_names=subject.cage_rig.quads.quad_names,
         marker_names=subject.marker_names,
         cage_joint_names=subject.joint_names,
@@ -72,6 +71,7 @@ def write_track(
         residual=track.residual,
         variance=track.variance,
         departure=track.departure,
+        lead=track.lead,
         trust=track.trust,
         reason=track.reason,
         limb_trust=track.limb_trust,
@@ -116,9 +116,12 @@ def _markers(track: Track, subject: Subject, solver: FrameSolver, doubt: Floats)
 
 def marker_sigma(rows: Floats, subject: Subject, solver: FrameSolver, fit: FrameFit) -> Floats:
     """1 sigma (M,) of bound points (M, 4 Q + F) along one axis, mm, but for what doubt about their limbs adds."""
-    floor, common = MODEL_ERROR * solver.unit, COMMON
+    floor, erring = MODEL_ERROR * solver.unit, solver.erring(fit.residual)
     if solver.posture is not None:
-        floor, common = max(floor, UNLIKE * fit.residual), max(common, solver.erring(fit.residual))
+        floor, common = max(floor, UNLIKE * fit.residual), max(COMMON, erring)
+    else:
+        # Outlines that a codec left ragged lie further off than expected, and clean ones do not.
+        common = COMMON * max(1.0, erring)
     return point_sigma(subject.cage_rig, rows, fit, floor, common)
 
 

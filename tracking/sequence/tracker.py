@@ -119,13 +119,15 @@ class Tracker:
                 fits[start] = self._from_guess(observe(start), guess)
             else:
                 first, lead, rival = self._start(observe, frames, start, fits)
+            # A rival that is to be followed beside the track says more of the start than its one frame.
+            leads = np.full(frames, 1.0 if rival is not None else lead)
             if self.settings.restarts and (found := fits[first]) is not None:
                 fits[first] = self.limbs.mended(observe(first), found)
             self._both_ways(observe, fits, first, until, on_progress)
             if self.settings.restarts:
-                lead = min(lead, self._look_again(observe, fits, first, lead))
+                self._look_again(observe, fits, first, lead, leads)
                 self._compare(observe, fits, others or {})
-            return Course(tuple(fits), first, lead, rival)
+            return Course(tuple(fits), first, leads, rival)
 
     def fit_again(
         self,
@@ -162,7 +164,8 @@ class Tracker:
                         break
                 follow_across_jumps(self.solver, observe, fits)
                 if course.rival is not None and fits[first] is not None:
-                    lead = abs(follow_rival(self.solver, observe, fits, first, course.rival))
+                    contest = follow_rival(self.solver, observe, fits, first, course.rival, until_told=True)
+                    lead = np.minimum(lead, contest.lead)
             if self.solver.points is not None:
                 observe = self._place_points(self.solver.points, observe, fits)
             marks = NO_MARKS if texture is None else texture
@@ -274,28 +277,29 @@ class Tracker:
         return best, next((one for one in others if one.pose.distance(best.pose) > apart), None)
 
     def _look_again(
-        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
-    ) -> float:
-        """Where the start did not convince, look for the subject anew in frames far from it, and follow what is better.
+        self,
+        observe: Callable[[int], Observation],
+        fits: list[FrameFit | None],
+        first: int,
+        lead: float,
+        leads: Floats,
+    ) -> None:
+        """Where the start did not convince, look for the subject anew far from it, and follow what is better.
 
-        Returns:
-            By how much what was kept beat what was found elsewhere, at least; 1 where they agree.
+        ``lead`` is that of the start; the ``leads`` (T,) of the frames are lowered to that over what is found.
         """
         start = fits[first]
         if start is None or (start.agreement >= self.settings.believed and lead >= self.settings.sure):
-            return 1.0
-        unit, least = self.solver.unit, 1.0
+            return
         for share in self.settings.again:
             frame = round(share * (len(fits) - 1))
             known = fits[frame]
             if known is None or abs(frame - first) < 10:
                 continue
             found = self._found(observe(frame))[0]
-            if found.pose.distance(known.pose) < DIFFERS * unit:
-                continue
-            kept = follow_rival(self.solver, observe, fits, frame, found)
-            least = min(least, abs(kept))
-        return least
+            if found.pose.distance(known.pose) >= DIFFERS * self.solver.unit:
+                contest = follow_rival(self.solver, observe, fits, frame, found, until_told=True)
+                np.minimum(leads, contest.lead, out=leads)
 
     def _compare(
         self,
@@ -384,7 +388,7 @@ class Tracker:
         return look
 
     def _collect(
-        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: float
+        self, observe: Callable[[int], Observation], fits: list[FrameFit | None], first: int, lead: Floats
     ) -> Track:
         count, quads = len(fits), len(self.solver.cage_rig.quads)
         views = len(fits[first].overlap)  # type: ignore[union-attr]
@@ -401,9 +405,8 @@ class Tracker:
             variance[frame], departure[frame] = fit.variance, fit.departure
         names = self.limbs.evidence.limbs.names
         limits = limits_of(names)
-        leads = np.full(count, lead)
         trust, reason = judge_track(
-            overlap, departure, centres, leads, unit=self.solver.unit, poor=limits.poor, fall=limits.fall
+            overlap, departure, centres, lead, unit=self.solver.unit, poor=limits.poor, fall=limits.fall
         )
         record = self.limbs.record(observe, fits)
         limb_trust, limb_reason = judge_limbs(record, unit=self.solver.unit, limits=limits)

@@ -22,6 +22,7 @@ __all__ = [
     "FALL",
     "POOR",
     "Reason",
+    "Seams",
     "Trust",
     "Verdicts",
     "judge",
@@ -155,34 +156,33 @@ def _lasting(departure: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
-    """Where the parts of a track start, and how sure each is.
+class Seams:
+    """Where the parts of a track meet.
 
     Which of two rivals is right is told once for all frames through which the body is followed without a jump.
 
     Attributes:
-        frames: (P,) start of each part.
-        leads: (P,) by how much each beat its best rival.
-        seams: (P - 1,) first frame of each part but the first.
+        frames: (P - 1,) first frame of each part but the first.
         linked: (P - 1,) whether the two parts that meet there follow the same hypothesis.
     """
 
     frames: Ints
-    leads: Floats
-    seams: Ints
     linked: Bools
 
-    def vouched(self, leaps: Bools) -> Floats:
-        """(T,) the surest of the starts that a frame is connected with; 0 where there is none.
+    def vouched(self, lead: Floats, leaps: Bools) -> Floats:
+        """(T,) the greatest lead over rivals that any frame has that a frame is connected with.
 
-        ``leaps``: (T,) where the body leaps from the frame before. What lies between the tracks of two parts at their
-        seam is no leap of the body.
+        Args:
+            lead: (T,) of each frame by itself. Where it changes within a part a rival came back to what was kept: the
+                frames beyond know nothing of those in which it was another hypothesis.
+            leaps: (T,) where the body leaps from the frame before. What lies between the tracks of two parts at their
+                seam is no leap of the body.
         """
-        breaks = leaps.copy()
-        breaks[self.seams] = ~self.linked
+        breaks = leaps | (np.diff(lead, prepend=lead[:1]) != 0)
+        breaks[self.frames] = ~self.linked
         stretch = np.cumsum(breaks)
         best = np.zeros(len(leaps) + 1)
-        np.maximum.at(best, stretch[self.frames], self.leads)
+        np.maximum.at(best, stretch, lead)
         return np.asarray(best[stretch])
 
 
@@ -195,17 +195,17 @@ def judge_track(
     unit: float,
     poor: float = POOR,
     fall: float = FALL,
-    starts: Starts | None = None,
+    seams: Seams | None = None,
 ) -> tuple[Ints, Ints]:
     """Judge every frame of a tracked sequence against the sequence as a whole.
 
     Args:
         overlap: (T, C) silhouette overlap per view. departure: (T,) from the prior. centres: (T, Q, 3) mm, an array or
             a dataset of a file, read a few rows at a time; NaN where not tracked.
-        lead: (T,) by how much the start that a frame goes back to beat its best rival.
+        lead: (T,) by how much the hypothesis that a frame follows beat its rivals.
         unit: one thousandth of the subject's size, mm.
         poor: see `judge`. fall: its ``doubt``.
-        starts: of all parts of the track, which vouch for each other; None: of one.
+        seams: of the parts of the track, which vouch for each other; None: it is one.
 
     Returns:
         trust (T,) and reason (T,) codes of `tracking.sequence.trust`.
@@ -218,8 +218,8 @@ def judge_track(
     trust[missing], reason[missing & (reason == 0)] = int(Trust.LOST), int(Reason.NOT_TRACKED)
     astray = _between_jumps(np.nan_to_num(jump) > LEAP) & (trust < int(Trust.LOST))
     trust[astray], reason[astray] = int(Trust.DOUBTFUL), int(Reason.JUMP)
-    if starts is not None:
-        lead = np.maximum(lead, starts.vouched(np.nan_to_num(jump) > LEAP))
+    if seams is not None:
+        lead = seams.vouched(np.nan_to_num(lead), np.nan_to_num(jump) > LEAP)
     unsure = (lead < AMBIGUOUS) & (trust == int(Trust.TRUSTED))
     trust[unsure], reason[unsure] = int(Trust.DOUBTFUL), int(Reason.AMBIGUOUS_START)
     return trust, reason

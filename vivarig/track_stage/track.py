@@ -101,7 +101,7 @@ def _track(job: Job, span: Span, on_progress: Callable[[int, int], None]) -> Non
             look = _looks(job, masks, rig)
             course = tracker.fit_again(lambda row: look(wide.first + row), course, passes[2])
             track = _finished(job, tracker, course, look, masks, wide)
-        track = track if lead is None else replace(track, lead=lead)
+        track = track if lead is None else replace(track, lead=np.minimum(track.lead, lead))
         track = _with_feet(job, track, masks, solver, rig, wide)
     _write(job, job.path("track", "track", span), track, subject, solver)
 
@@ -202,12 +202,14 @@ def _mend(job: Job, span: Span) -> None:
                 continue
             track = _finished(job, tracker, foray.course, look, masks, foray.frames)
             track = _with_feet(job, track, masks, solver, rig, foray.frames)
+            # As sure as the neighbour is where it was followed from.
+            track = replace(track, lead=np.minimum(track.lead, _lead_at(neighbour, frame)))
         rows = slice(foray.taken.first - foray.frames.first, foray.taken.stop - foray.frames.first)
         reached = float(np.nan_to_num(track.agreement[rows]).mean())
         if reached > mean_agreement(replace(here, first=foray.taken.first, stop=foray.taken.stop)):
             window = job.path("track", "mend", span).with_name(f".mend-{span}.window")
             _write(job, window, track, subject, solver)
-            _take(job.path("track", "mend", span), window, foray, here, neighbour, frame, wide)
+            _take(job.path("track", "mend", span), window, foray, here, frame, wide)
             window.unlink()
 
 
@@ -256,29 +258,32 @@ def _followed_in(
     fits = tuple(fitted(row) for row in range(rows.first, rows.stop))
     return _Foray(
         Span(wide.first + rows.first, wide.first + rows.stop),
-        replace(course, fits=fits, first=first - rows.first),
+        replace(course, fits=fits, first=first - rows.first, lead=course.lead[rows.first : rows.stop]),
         Span(wide.first + taken.first, wide.first + taken.stop),
     )
 
 
-def _take(
-    target: Path, window: Path, foray: _Foray, here: TrackPart, neighbour: TrackPart, frame: int, wide: Span
-) -> None:
-    """Write a part with the frames that a neighbour's foray takes, which ``window`` holds; the rest stays its own."""
-    assert neighbour.path is not None
-    with open_track(neighbour.path) as file:
-        start, lead = frame - wide.first, file.lead
+def _lead_at(part: TrackPart, frame: int) -> float:
+    """Return the lead of a part that was tracked in one of its frames."""
+    assert part.path is not None
+    with open_track(part.path) as file:
+        return float(file.lead()[frame - part.start])
+
+
+def _take(target: Path, window: Path, foray: _Foray, here: TrackPart, frame: int, wide: Span) -> None:
+    """Write a part with the frames that a foray from ``frame`` takes, which ``window`` holds; the rest stays."""
+    start = frame - wide.first
     taken = slice(foray.taken.first - wide.first, foray.taken.stop - wide.first)
     at = foray.frames.first - wide.first
     sources = [(window, slice(taken.start - at, taken.stop - at), taken)]
     if here.path is not None:
         with open_track(here.path) as file:
             if not taken.start <= file.start_frame < taken.stop:  # what is left of it goes back to its own start
-                start, lead = file.start_frame, file.lead
+                start = file.start_frame
         before, after = slice(0, taken.start), slice(taken.stop, len(wide))
         sources = [(here.path, before, before), *sources, (here.path, after, after)]
     sources = [one for one in sources if one[2].start < one[2].stop]
-    with joined_track(target, sources, len(wide), start_frame=start, lead=lead, parameters={}):
+    with joined_track(target, sources, len(wide), start_frame=start, parameters={}):
         pass
 
 

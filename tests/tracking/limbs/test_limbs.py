@@ -22,6 +22,7 @@ from tracking.observations.contours import Observation, observe
 from tracking.observations.rasteriser import cast_masks
 from tracking.quads.body_rig import builtin_attachment
 from tracking.quads.oriented_quads import QuadPose
+from tracking.sequence.track_output import MODEL_ERROR, marker_sigma
 from tracking.sequence.tracker import Tracker
 from tracking.subjects.garments import Skirt, dressed
 from tracking.subjects.subject import Subject, builtin_subject
@@ -185,3 +186,18 @@ def test_a_small_canvas_samples_the_silhouette_wherever_its_corner_lies(step: in
         small[to] = line[of]
         at = first + step * np.arange(size)
         assert np.array_equal(small, np.where((at >= 0) & (at < there), line[np.clip(at, 0, there - 1)], 0))
+
+
+def test_points_of_a_person_are_less_sure_where_outlines_are_ragged() -> None:
+    """As sure as ever where outlines leave no more than is expected, 8 thousandths of the size."""
+    solver, pose = make_solver(human(), rig()), scene()[0]
+    start = Tracker(solver, rig()).limbs.search.latent_of(pose)
+    fit = solver.fit(seen(), pose, start, latent_steps=False, last_steps=1)
+    rows = np.ascontiguousarray(human().template.binding[human().marker_vertices], np.float64)
+    clean, usual, ragged = (
+        marker_sigma(rows, human(), solver, replace(fit, residual=left * solver.unit)) for left in (1.0, 7.9, 12.0)
+    )
+    floor = MODEL_ERROR * solver.unit
+    assert np.array_equal(clean, usual) and (clean > floor).all()
+    ratio = np.sqrt((ragged**2 - floor**2) / (clean**2 - floor**2))
+    assert ratio == pytest.approx(1.5**2, rel=1e-3)  # the curvature's part alone

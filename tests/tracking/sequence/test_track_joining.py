@@ -12,7 +12,7 @@ from track_parts import FRAMES, UNIT, part, truth
 from calibration.foundation.errors import InputError
 from calibration.foundation.result_files import open_results, text_array
 from tracking.sequence.track_joining import TrackPart, compare, join_tracks, mean_agreement, pose_at
-from tracking.sequence.trust import Reason, Starts, Trust, loosely_clothed, plausible_size
+from tracking.sequence.trust import Reason, Seams, Trust, loosely_clothed, plausible_size
 
 
 def two_parts(tmp_path: Path, **second: float) -> list[TrackPart]:
@@ -125,19 +125,31 @@ def test_nobody_vouches_across_a_leap(tmp_path: Path) -> None:
     assert parts[1].path is not None
     with h5py.File(parts[1].path, "r+") as file:
         file["centres"][7:] += 200.0
-        file.attrs["start_frame"] = 9
     track = joined(tmp_path, parts)
     assert track["reason"][15] == int(Reason.JUMP) and (track["trust"][:15] == 0).all()
     assert (track["reason"][16:] == int(Reason.AMBIGUOUS_START)).all()
 
 
-def test_starts_vouch_for_what_they_are_connected_with() -> None:
-    starts = Starts(np.array([2, 7, 12]), np.array([0.2, 0.0, 0.1]), np.array([5, 10]), np.array([True, False]))
+def test_frames_vouch_for_what_they_are_connected_with() -> None:
+    seams = Seams(np.array([5, 10]), np.array([True, False]))
+    lead = np.repeat([0.2, 0.0, 0.1], 5)
     leaps = np.zeros(15, bool)
     leaps[[5, 10]] = True  # the tracks of two parts differ at a seam: no leap of the body
-    assert starts.vouched(leaps).tolist() == [0.2] * 10 + [0.1] * 5
+    assert seams.vouched(lead, leaps).tolist() == [0.2] * 10 + [0.1] * 5
     leaps[6] = True
-    assert starts.vouched(leaps).tolist() == [0.2] * 6 + [0.0] * 4 + [0.1] * 5
+    assert seams.vouched(lead, leaps).tolist() == [0.2] * 6 + [0.0] * 4 + [0.1] * 5
+    # A rival that came back after two frames leaves a doubt in these alone, and nobody outside vouches for them.
+    lead[2:4], leaps[6] = 0.001, False
+    assert seams.vouched(lead, leaps).tolist() == [0.2] * 2 + [0.001] * 2 + [0.2] * 6 + [0.1] * 5
+
+
+def test_a_rival_that_came_back_leaves_a_doubt_where_it_was_one(tmp_path: Path) -> None:
+    parts = two_parts(tmp_path)
+    assert parts[1].path is not None
+    with h5py.File(parts[1].path, "r+") as file:
+        file["lead"][-3:] = 0.001
+    unsure = joined(tmp_path, parts)["reason"] == int(Reason.AMBIGUOUS_START)
+    assert unsure.tolist() == [False] * (FRAMES - 3) + [True] * 3
 
 
 def test_a_part_without_subject_is_lost_not_invented(tmp_path: Path) -> None:

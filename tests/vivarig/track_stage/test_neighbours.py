@@ -18,7 +18,7 @@ from tracking.sequence.track import Course
 from tracking.sequence.track_file import open_track
 from tracking.sequence.track_joining import TrackPart
 from vivarig.jobs.cutting import MARGIN
-from vivarig.track_stage.track import _followed_in, _Foray, _take
+from vivarig.track_stage.track import _followed_in, _Foray, _lead_at, _take
 
 ASTRAY, WRONG = 100.0, 14
 """How far the part's own track is beside the truth, mm, and in how many frames."""
@@ -50,7 +50,7 @@ class Tracker:
                 if until is not None and until(row, fits[row]):
                     break
                 row += way
-        return Course(tuple(fits), start, 1.0)
+        return Course(tuple(fits), start, np.ones(frames))
 
 
 def astray(path: Path, rows: slice) -> TrackPart:
@@ -80,7 +80,9 @@ def test_it_is_followed_until_both_agree(
 ) -> None:
     foray = followed(astray(tmp_path / "here.h5", wrong), frame, way)
     assert foray is not None and foray.taken == taken and foray.frames == frames
-    assert len(foray.course.fits) == len(frames) and foray.course.first == frame - frames.first
+    assert (
+        len(foray.course.fits) == len(foray.course.lead) == len(frames) and foray.course.first == frame - frames.first
+    )
     for row, fit in zip(range(frames.first, frames.stop), foray.course.fits, strict=True):
         assert fit is not None and np.array_equal(fit.pose.centres, truth()[row])
 
@@ -95,21 +97,30 @@ def test_a_part_that_tracked_nothing_is_taken_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("taken", "start", "lead"),
-    [(Span(0, WRONG), 3, 0.7), (Span(2, FRAMES), 1, 0.2), (Span(6, 9), 1, 0.2)],
+    ("taken", "start"),
+    [(Span(0, WRONG), 3), (Span(2, FRAMES), 1), (Span(6, 9), 1)],
 )
-def test_the_rest_stays_as_it_was(tmp_path: Path, taken: Span, start: int, lead: float) -> None:
+def test_the_rest_stays_as_it_was(tmp_path: Path, taken: Span, start: int) -> None:
     """A part whose own start is among the frames taken goes back to the neighbour's."""
     here = astray(tmp_path / "here.h5", slice(0, FRAMES))
-    neighbour = TrackPart(part(tmp_path / "neighbour.h5", 0, 4, lead=0.7), 0, 0, 4)
     frames = taken.widened(MARGIN, WIDE)
-    window = part(tmp_path / "window.h5", frames.first, frames.stop)
-    foray = _Foray(frames, Course((), 0, 1.0), taken)
+    window = part(tmp_path / "window.h5", frames.first, frames.stop, lead=0.7)
+    foray = _Foray(frames, Course((), 0, np.ones(0)), taken)
     target = tmp_path / "here.h5"  # a part that was mended from its other side
-    _take(target, window, foray, here, neighbour, 3, WIDE)
+    _take(target, window, foray, here, 3, WIDE)
     with open_track(target) as file:
         wanted = truth() + ASTRAY
         wanted[taken.first : taken.stop] -= ASTRAY
         assert np.array_equal(file.centres(), wanted)
-        assert (file.start_frame, file.lead) == (start, lead)
-        assert np.array_equal(file.agreement(), np.where((wanted == truth()).all(axis=(1, 2)), 0.9, 0.8))
+        assert file.start_frame == start
+        of_window = (wanted == truth()).all(axis=(1, 2))
+        assert np.array_equal(file.lead(), np.where(of_window, 0.7, 0.2))
+        assert np.array_equal(file.agreement(), np.where(of_window, 0.9, 0.8))
+
+
+def test_what_a_neighbour_is_followed_from_is_as_sure_as_the_neighbour_is_there(tmp_path: Path) -> None:
+    neighbour = TrackPart(part(tmp_path / "neighbour.h5", 2, 12, lead=0.7), 2, 2, 12)
+    assert neighbour.path is not None
+    with h5py.File(neighbour.path, "r+") as file:
+        file["lead"][5:] = 0.001
+    assert (_lead_at(neighbour, 6), _lead_at(neighbour, 7)) == (0.7, 0.001)
