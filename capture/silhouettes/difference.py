@@ -94,7 +94,9 @@ class PlateModel:
         return Evidence.of(frame, self.background, gain, rule)
 
     def noisier(self, times: float) -> PlateModel:
-        """Return the model with so many times its usual noise."""
+        """Return the model with so many times its usual noise; itself where that is once."""
+        if times == 1.0:
+            return self
         looks = [look.noisier(times) for look in (self.background, *self.states)]
         return replace(self, background=looks[0], states=tuple(looks[1:]), noise_times=times * self.noise_times)
 

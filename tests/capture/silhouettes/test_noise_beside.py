@@ -87,6 +87,12 @@ def test_ground_that_nobody_saw_does_not_become_less_sure() -> None:
     assert found[20:] == pytest.approx(3.0) and found[:10, :10] == pytest.approx(30.0, rel=0.01)
 
 
+def test_a_camera_that_is_no_noisier_keeps_its_model_and_needs_no_arrays_of_its_own() -> None:
+    spread = np.full((40, 60, 3), 1.5, np.float32)
+    model = PlateModel(Background(np.zeros_like(spread), spread))
+    assert model.noisier(1.0) is model and model.noisier(1.5) is not model
+
+
 @pytest.mark.parametrize("kind", [RunningMixture, NearestSamples])
 def test_a_scene_that_is_followed_has_the_noise_that_was_found(
     kind: type[RunningMixture] | type[NearestSamples], rng: np.random.Generator
