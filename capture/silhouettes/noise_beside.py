@@ -22,7 +22,8 @@ __all__ = ["NearGround", "believed_noise", "beside", "hue_beside", "noise_beside
 _EDGE_PX, _BLOCK_PX = 3, 8
 #: This share of it may differ weakly (`capture.silhouettes.cleanup.Cleaning`), and keeps its hue.
 _GROUND, _HUE = 0.95, 0.9
-#: Noise beside what moves counts for so many times that of the whole image at most: more is something else that moves.
+#: Noise beside what moves is so many times that of the whole image at most: what differs by more is something else, or
+#: a part of the subject that was not found (a shirt of the wall's colour).
 _MOST = 4.0
 #: Pixels that must have been seen.
 _PIXELS = 300
@@ -58,13 +59,15 @@ def beside(mask: Bools, still: Bools | None) -> Bools:
 def noise_beside(grounds: Sequence[NearGround], weak: float) -> float:
     """Return how many times its noise a camera has beside what moves, 1 at least.
 
-    What differs by ``weak`` sigma or more may be the subject; of ground, hardly anything should. A codec errs to both
+    What differs by ``weak`` sigma or more may be the subject; of ground, hardly anything should. More than a codec ever
+    adds is no noise, and nothing is believed then. A codec errs to both
     sides, and what is brighter than the empty scene is no shade.
     """
     away = np.concatenate([ground.away for ground in grounds])
     if len(away) < _PIXELS:
         return 1.0
-    return float(np.clip(np.quantile(away, _GROUND) / weak, 1.0, _MOST))
+    times = float(np.quantile(away, _GROUND)) / weak
+    return max(times, 1.0) if times <= _MOST else 1.0
 
 
 def hue_beside(grounds: Sequence[NearGround]) -> float:
